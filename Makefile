@@ -1,0 +1,42 @@
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test lint format bench lock clean venv
+
+venv: $(STAMP)
+
+$(STAMP): requirements/bootstrap.txt requirements/dev.txt pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("perftrack needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/bootstrap.txt
+	$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements/dev.txt
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	touch $@
+
+demo: venv  ## submit this repository's head against its parent on the CPU and print the report
+	$(BIN)/perftrack demo
+
+test: venv
+	$(BIN)/python -m pytest
+
+lint: venv
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/lint-imports
+	$(BIN)/basedpyright
+
+format: venv
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: venv  ## perftrack's own hot paths
+	$(BIN)/python -m pytest tests/bench --benchmark-only
+
+lock: venv  ## renew requirements/*.txt from pyproject.toml
+	$(BIN)/uv pip compile --quiet --upgrade pyproject.toml --extra cuda13x --extra cpu --extra postgresql --group dev \
+	  --python-version 3.11 --universal --generate-hashes --no-emit-index-url --no-header --no-annotate -o requirements/dev.txt
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache

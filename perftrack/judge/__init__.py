@@ -1,0 +1,1 @@
+"""Samples in, verdicts out: no I/O, no clock, no randomness."""

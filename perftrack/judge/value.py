@@ -1,0 +1,89 @@
+"""What the judge says: a `Summary` of one variant on one side, a `Finding` about head against base."""
+
+import msgspec
+
+from perftrack.model import Cause, Resources, Status, Verdict
+
+
+class Interval(msgspec.Struct, frozen=True):
+    """A point with its confidence bounds; for ratios these are ratios, not logarithms."""
+
+    point: float
+    low: float
+    high: float
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    """One variant of one case on one device class at one revision, over all rounds of a run."""
+
+    suite: str
+    case_key: str
+    device_class: str
+    device_uuid: str
+    """The card of the first round."""
+    environment_digest: str
+    variant: str
+    side: str
+    """`head` or `base`."""
+    status: Status
+    message: str = ""
+    time_s: float | None = None
+    """Median over rounds of the median over blocks, seconds per call."""
+    q10_s: float | None = None
+    q90_s: float | None = None
+    baseline_s: float | None = None
+    """The same of the baseline variant, from the same rounds."""
+    speedup: Interval | None = None
+    """Baseline time ÷ time: median over blocks of ratios of adjacent samples, interval over rounds."""
+    fusion_gain: Interval | None = None
+    """`steps` time ÷ time, where the case has a variant `steps`."""
+    expected_gain: float | None = None
+    """bytes_moved(steps, else baseline) ÷ bytes_moved(variant)."""
+    fusion_efficiency: float | None = None
+    """fusion gain (else speedup) ÷ expected gain."""
+    bandwidth_bytes_per_s: float | None = None
+    """Achieved: bytes_min ÷ time."""
+    utilization: float | None = None
+    """Achieved ÷ copy ceiling of the same process."""
+    peak_utilization: float | None = None
+    """Achieved ÷ datasheet bandwidth."""
+    flops_per_s: float | None = None
+    samples: int = 0
+    rounds: int = 0
+    bad_blocks: int = 0
+    error_l2: float | None = None
+    error_max: float | None = None
+    host_s: float | None = None
+    mode: str = ""
+    cached: bool = False
+    resources: Resources = Resources()
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """The verdict on one candidate variant of one case on one device class."""
+
+    suite: str
+    case_key: str
+    device_class: str
+    variant: str
+    verdict: Verdict
+    cause: Cause = Cause.NONE
+    message: str = ""
+    head_s: float | None = None
+    base_s: float | None = None
+    baseline_head_s: float | None = None
+    baseline_base_s: float | None = None
+    speedup_head: float | None = None
+    speedup_base: float | None = None
+    change: Interval | None = None
+    """Head time ÷ base time of the variant, paired (> 1: slower)."""
+    baseline_change: Interval | None = None
+    """Head time ÷ base time of the baseline variant."""
+    min_effect: float = 0.02
+    detectable: float | None = None
+    """The smallest relative change these rounds could have shown."""
+    rounds: int = 0
+    confirmed: bool = False
+    """Fresh rounds after the first look agree."""
+    why: str = ""
+    """What else moved: `registers 32 -> 64`, `launches 1 -> 2`."""
