@@ -1,0 +1,65 @@
+"""Settings: flag > environment > file > default, resolved once into a frozen value."""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from perftrack.errors import UsageError
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
+    """`[tool.perftrack]` of the tracked repository's pyproject.toml."""
+
+    suites: tuple[str, ...] = ("suites",)
+    """Folders or files with suites, relative to the repository's root."""
+    db: str | None = None
+    """Database URL; `PERFTRACK_DB` and `--db` go before it."""
+    main_branch: str | None = None
+    """Where `--base auto` looks for the merge-base; found by itself when absent."""
+    rounds: int = 3
+    confirm_rounds: int = 5
+    case_timeout: float = 120.0
+    """Seconds one case may take in one round."""
+
+    def __post_init__(self) -> None:
+        for name, low in (("rounds", 1), ("confirm_rounds", 2), ("case_timeout", 1)):
+            value = getattr(self, name)
+            if value < low:
+                raise ValueError(f"`{name.replace('_', '-')}` is {value}; it must be at least {low}")
+        if not self.suites:
+            raise ValueError("`suites` is empty; name at least one folder or file")
+
+
+def resolve(root: Path) -> Settings:
+    """Read the settings of the repository at `root`; UsageError naming file, key and value where one is wrong."""
+    path = root / "pyproject.toml"
+    table = _table(path)
+    if table is None:
+        raise UsageError(
+            f'{path} has no [tool.perftrack] section; add one, for example:\n[tool.perftrack]\nsuites = ["suites"]'
+        )
+    try:
+        return msgspec.convert(table, Settings)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{path}, [tool.perftrack]: {error}") from error
+
+
+def _table(path: Path) -> Mapping[str, Any] | None:
+    try:
+        with path.open("rb") as file:
+            document = tomllib.load(file)
+    except FileNotFoundError:
+        return None
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from error
+    tools = document.get("tool", {})
+    return tools.get("perftrack") if isinstance(tools, dict) else None
+
+
+def database_url(flag: str | None, settings: Settings | None = None) -> str | None:
+    """The database to use: `--db`, else PERFTRACK_DB, else the file's `db`; None means the default place."""
+    return flag or os.environ.get("PERFTRACK_DB") or (settings.db if settings else None)
