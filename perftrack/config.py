@@ -63,3 +63,11 @@ def _table(path: Path) -> Mapping[str, Any] | None:
 def database_url(flag: str | None, settings: Settings | None = None) -> str | None:
     """The database to use: `--db`, else PERFTRACK_DB, else the file's `db`; None means the default place."""
     return flag or os.environ.get("PERFTRACK_DB") or (settings.db if settings else None)
+
+
+def settings_near(start: Path) -> Settings | None:
+    """The settings of the nearest folder at or above `start` that has any; None outside a tracked repository."""
+    for folder in (start, *start.parents):
+        if _table(folder / "pyproject.toml") is not None:
+            return resolve(folder)
+    return None

@@ -1,0 +1,154 @@
+"""One run being carried out: admit devices, measure, judge, look twice at suspects, store."""
+
+import time
+from collections.abc import Sequence
+
+from perftrack.errors import IncompleteError
+from perftrack.judge.paired import compare, settle, suspects
+from perftrack.judge.summary import summarize
+from perftrack.judge.value import Finding, Summary
+from perftrack.model import Case, Device, Job, JobResult, Run, Side
+from perftrack.pipeline import plan
+from perftrack.pipeline.plan import Pair
+from perftrack.pipeline.reports import report_of
+from perftrack.pipeline.talk import Talk
+from perftrack.pipeline.trees import Trees
+from perftrack.pool.client import Note, Pool, Progress
+from perftrack.report.value import Report
+from perftrack.store import Store
+
+
+class Execution:
+    """One run being measured: what the stages share."""
+
+    def __init__(self, run: Run, trees: Trees, store: Store, talk: Talk) -> None:
+        self.run, self.trees, self.store, self.talk = run, trees, store, talk
+        self.devices: list[Device] = []
+        self.problems = list(run.problems)
+
+    def measure(self, address: str | None) -> Report:
+        """All rounds on all devices, then the verdict."""
+        options = self.run.options
+        self.store.begin_run(self.run)
+        try:
+            with Pool(
+                address=address,
+                want=options.device,
+                trees=self.trees.archives,
+                suite_paths=options.suite_paths,
+                methods=options.methods,
+                seed=options.seed,
+                case_timeout_s=options.case_timeout_s,
+            ) as pool:
+                self._admit(pool)
+                pairs = plan.pairs(self.trees, options, self.devices)
+                if not pairs and not self.trees.problems:
+                    raise IncompleteError(self._nothing())
+                first_rounds = range(1, options.rounds + 1)
+                self._run_jobs(pool, "measure", self._pending(pairs, first_rounds))
+                findings = self._judge(pairs, first_rounds)
+                findings = self._confirm(pool, pairs, findings)
+        except KeyboardInterrupt:
+            self._finish("interrupted", [], [])
+            raise
+        summaries = self._summaries(pairs)
+        self._finish("complete", summaries, findings)
+        return report_of(self.store, self.run.uid)
+
+    def _admit(self, pool: Pool) -> None:
+        for report in pool.devices():
+            if report.problem:
+                self.problems.append(f"device {report.device.uuid} left out: {report.problem}")
+                self.talk.say(f"problem {self.problems[-1]}")
+            else:
+                self.devices.append(report.device)
+        for name in dict.fromkeys(device.device_class for device in self.devices):
+            count = sum(device.device_class == name for device in self.devices)
+            self.talk.say(f"device  {name}" + (f" × {count}" if count > 1 else ""))
+
+    def _nothing(self) -> str:
+        classes = ", ".join(sorted({device.device_class for device in self.devices}))
+        return f"no selected case can run on {classes}: the suites declare none for this backend"
+
+    def _pending(self, pairs: Sequence[Pair], rounds: range) -> list[Job]:
+        return plan.jobs(pairs, rounds, self.store.done_jobs(self.run.uid))
+
+    def _run_jobs(self, pool: Pool, title: str, jobs: Sequence[Job]) -> None:
+        if not jobs:
+            return
+        cases = {(job.case.suite, job.case.key, job.device_class): job.case for job in jobs}
+        devices = {device.uuid: device for device in self.devices}
+        waiting = {job.identity for job in jobs}
+        self.talk.stage(title, len(jobs))
+        try:
+            for event in pool.run(jobs):
+                if isinstance(event, Progress):
+                    self.talk.working(f"{event.what} {event.case_key}")
+                elif isinstance(event, Note):
+                    self.problems.append(event.text)
+                    self.talk.say(event.text)
+                else:
+                    self._keep(event, cases, devices)
+                    identity = (event.suite, event.case_key, event.device_class, event.round)
+                    if identity in waiting:
+                        waiting.discard(identity)
+                        self.talk.advance()
+        finally:
+            self.talk.end()
+
+    def _keep(
+        self, result: JobResult, cases: dict[tuple[str, str, str], plan.Case], devices: dict[str, Device]
+    ) -> None:
+        case = cases[result.suite, result.case_key, result.device_class]
+        device = devices.get(result.device_uuid) or next(
+            d for d in self.devices if d.device_class == result.device_class
+        )
+        self.store.add_job(self.run.uid, case, result, device)
+
+    def _grouped(self, rounds: range) -> dict[tuple[str, str, str], list[JobResult]]:
+        groups: dict[tuple[str, str, str], list[JobResult]] = {}
+        for result in self.store.jobs(self.run.uid):
+            if result.round in rounds:
+                groups.setdefault((result.suite, result.case_key, result.device_class), []).append(result)
+        return groups
+
+    def _judge(self, pairs: Sequence[Pair], rounds: range) -> list[Finding]:
+        groups = self._grouped(rounds)
+        return [
+            finding
+            for pair in pairs
+            for finding in compare(pair.head, pair.base, groups.get(pair.identity, []), device_class=pair.device_class)
+        ]
+
+    def _confirm(self, pool: Pool, pairs: Sequence[Pair], findings: list[Finding]) -> list[Finding]:
+        """Look again at suspects, in fresh rounds only."""
+        doubtful = {(f.suite, f.case_key, f.device_class) for f in suspects(findings)}
+        again = [pair for pair in pairs if pair.identity in doubtful]
+        if not again:
+            return findings
+        first = self.run.options.rounds
+        rounds = range(first + 1, first + 1 + self.run.options.confirm_rounds)
+        self.talk.say(f"confirm {len(again)} of {len(pairs)} cases in {len(rounds)} fresh rounds")
+        self._run_jobs(pool, "confirm", self._pending(again, rounds))
+        return settle(findings, self._judge(again, rounds))
+
+    def _summaries(self, pairs: Sequence[Pair]) -> list[Summary]:
+        groups = self._grouped(range(1, 1 + self.run.options.rounds + self.run.options.confirm_rounds))
+        made: list[Summary] = []
+        for pair in pairs:
+            device = next(d for d in self.devices if d.device_class == pair.device_class)
+            sides: list[tuple[Side, Case | None]] = [("head", pair.head), ("base", pair.base)]
+            for side, case in sides:
+                if case is not None and pair.head is not None:
+                    made.extend(summarize(case, side, groups.get(pair.identity, []), device))
+        return made
+
+    def _finish(self, state: str, summaries: Sequence[Summary], findings: Sequence[Finding]) -> None:
+        self.store.finish_run(
+            self.run.uid,
+            state=state,
+            finished_us=time.time_ns() // 1000,
+            summaries=summaries,
+            findings=findings,
+            problems=tuple(self.problems),
+        )

@@ -1,0 +1,82 @@
+"""Which jobs a run consists of: cases × device classes × rounds."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from perftrack.errors import UsageError
+from perftrack.model import Case, Device, Job, RunOptions, Side
+from perftrack.pipeline.select import select
+from perftrack.pipeline.trees import Trees
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One case as head and as base declare it, on one device class."""
+
+    device_class: str
+    head: Case | None
+    base: Case | None
+
+    @property
+    def case(self) -> Case:
+        """Head's declaration, else base's."""
+        case = self.head or self.base
+        if case is None:
+            raise ValueError("a pair has at least one side")
+        return case
+
+    @property
+    def identity(self) -> tuple[str, str, str]:
+        """(suite, case key, device class)."""
+        return (self.case.suite, self.case.key, self.device_class)
+
+    def job(self, number: int) -> Job | None:
+        """The job of round `number`; None for a case that head no longer has."""
+        if self.head is None:
+            return None
+        sides: tuple[Side, ...] = ("head", "base") if self.base else ("head",)
+        return Job(case=self.head, device_class=self.device_class, round=number, sides=sides)
+
+
+def selected(trees: Trees, options: RunOptions, side: Side) -> list[Case]:
+    """The cases of one side that the options ask for."""
+    wanted = set(options.suites)
+    cases = [case for case in trees.cases(side) if not wanted or case.suite in wanted]
+    return select(cases, options.expression)
+
+
+def check_selection(trees: Trees, options: RunOptions) -> None:
+    """UsageError where a suite is unknown or nothing is selected."""
+    known = trees.collected["head"].suites
+    base = trees.collected.get("base")
+    known = sorted({*known, *(base.suites if base else [])})
+    for name in options.suites:
+        if name not in known:
+            raise UsageError(f"unknown suite {name!r} in {trees.head.label}: there are {', '.join(known)}")
+    if not selected(trees, options, "head") and not selected(trees, options, "base") and not trees.problems:
+        count = len(trees.cases("head"))
+        raise UsageError(
+            f"-k {options.expression!r} matches none of the {count} cases of {trees.head.label}"
+            if options.expression
+            else f"the suites of {trees.head.label} declare no case"
+        )
+
+
+def pairs(trees: Trees, options: RunOptions, devices: Sequence[Device]) -> list[Pair]:
+    """Every selected case on every device class that is there, in order of declaration."""
+    classes = {device.device_class: device.backend for device in devices}
+    made: list[Pair] = []
+    for device_class, backend in classes.items():
+        sides = {
+            side: {(c.suite, c.key): c for c in selected(trees, options, side) if c.backend == backend}
+            for side in ("head", "base")
+        }
+        names = dict.fromkeys([*sides["head"], *sides["base"]])
+        made.extend(Pair(device_class, sides["head"].get(name), sides["base"].get(name)) for name in names)
+    return made
+
+
+def jobs(wanted: Iterable[Pair], rounds: Iterable[int], done: set[tuple[str, str, str, int]]) -> list[Job]:
+    """The jobs of these rounds that are not done yet."""
+    planned = [pair.job(number) for number in rounds for pair in wanted]
+    return [job for job in planned if job is not None and job.identity not in done]

@@ -1,0 +1,106 @@
+"""`perftrack submit`: measure head (and base beside it), judge, look twice at suspects, store, report."""
+
+import secrets
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from perftrack import config
+from perftrack.errors import UsageError
+from perftrack.measure.methods import default_method, quick_method
+from perftrack.model import Run, RunOptions
+from perftrack.pipeline import plan
+from perftrack.pipeline.execution import Execution
+from perftrack.pipeline.talk import Talk
+from perftrack.pipeline.trees import Compared, Trees, export, revisions, revisions_of
+from perftrack.report.value import Report
+from perftrack.revision import Repository
+from perftrack.store import Store, default_url
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What the user typed after `perftrack submit`."""
+
+    start: Path
+    suites: tuple[str, ...] = ()
+    expression: str = ""
+    head: str | None = None
+    """None: the work tree as it is."""
+    base: str = "auto"
+    device: str = ""
+    rounds: int | None = None
+    quick: bool = False
+    database: str | None = None
+    address: str | None = None
+    """Of a Ray cluster; None starts Ray here."""
+    resume: str | None = None
+
+
+def submit(request: Request, talk: Talk) -> Report:
+    """Run the whole line and return the report; its `exit_code` is the command's.
+
+    A run that is interrupted keeps what was measured; `resume` finishes it. Raises the errors of `errors`.
+    """
+    repository = Repository.discover(request.start)
+    settings = config.resolve(repository.root)
+    url = config.database_url(request.database, settings) or default_url()
+    with Store.open(url) as store, tempfile.TemporaryDirectory(prefix="perftrack-") as scratch:
+        resumed = store.load_run(store.find_run(request.resume)).run if request.resume else None
+        context = (
+            revisions_of(repository, resumed)
+            if resumed
+            else revisions(repository, request.head, request.base, settings.main_branch)
+        )
+        with context as compared:
+            options = resumed.options if resumed else _options(request, settings)
+            trees = export(compared, options.suite_paths, Path(scratch))
+            run = resumed or _new_run(repository, compared, options, trees)
+        plan.check_selection(trees, options)
+        _announce(run, trees, talk, resumed=resumed is not None)
+        return Execution(run, trees, store, talk).measure(request.address)
+
+
+def _options(request: Request, settings: config.Settings) -> RunOptions:
+    make = quick_method if request.quick else default_method
+    rounds = request.rounds if request.rounds is not None else settings.rounds
+    if rounds < 1:
+        raise UsageError(f"--rounds is {rounds}; at least one round is needed")
+    return RunOptions(
+        suites=request.suites,
+        expression=request.expression,
+        device=request.device,
+        rounds=rounds,
+        confirm_rounds=settings.confirm_rounds,
+        suite_paths=settings.suites,
+        methods={"cuda": make("cuda"), "cpu": make("cpu")},
+        case_timeout_s=settings.case_timeout,
+        seed=secrets.randbits(32),
+    )
+
+
+def _new_run(repository: Repository, compared: Compared, options: RunOptions, trees: Trees) -> Run:
+    return Run(
+        uid=secrets.token_hex(16),
+        repo=repository.name,
+        head=compared.head,
+        base=compared.base,
+        base_note=compared.base_note,
+        options=options,
+        started_us=_now_us(),
+        problems=trees.problems,
+    )
+
+
+def _announce(run: Run, trees: Trees, talk: Talk, *, resumed: bool) -> None:
+    talk.say(f"head    {run.head.label} {run.head.subject}")
+    talk.say(f"base    {run.base.label} = {run.base_note}" if run.base else f"base    none: {run.base_note}")
+    name = run.uid[:8]
+    talk.say(f"run     {name}{' resumed' if resumed else ''}  (perftrack submit --resume {name} finishes it)")
+    for problem in trees.problems:
+        talk.say(f"problem {problem}")
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1000

@@ -1,0 +1,95 @@
+"""Which revisions a submission is about, their files, and the cases that those declare."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from perftrack.errors import UsageError
+from perftrack.measure.collect import Collected, collect_tree
+from perftrack.model import Case, Revision, Run, Side, TreeArchive
+from perftrack.pool.tree_cache import unpack
+from perftrack.revision import Repository
+
+
+@dataclass(frozen=True, slots=True)
+class Trees:
+    """Head and base, exported and collected."""
+
+    head: Revision
+    base: Revision | None
+    base_note: str
+    archives: dict[Side, TreeArchive]
+    collected: dict[Side, Collected]
+    problems: tuple[str, ...] = field(default=())
+
+    def cases(self, side: Side) -> list[Case]:
+        """What the side declares; nothing for an absent base."""
+        return self.collected[side].cases if side in self.collected else []
+
+
+@contextmanager
+def revisions(repository: Repository, head: str | None, base: str, main: str | None) -> Generator["Compared"]:
+    """Resolve what is compared; the repository inside can read a dirty tree's objects."""
+    if head is None:
+        with repository.worktree_revision() as (inside, revision):
+            yield _with_base(inside, revision, base, main)
+    else:
+        yield _with_base(repository, repository.revision(head), base, main)
+
+
+@contextmanager
+def revisions_of(repository: Repository, run: Run) -> Generator["Compared"]:
+    """The revisions of a run that is resumed; UsageError where its dirty tree has changed since."""
+    if not run.head.dirty:
+        yield Compared(repository, repository.revision(run.head.sha), run.base, run.base_note)
+        return
+    with repository.worktree_revision() as (inside, revision):
+        if revision.tree != run.head.tree:
+            raise UsageError(
+                f"run {run.uid[:8]} measured uncommitted changes that are no longer in the work tree; "
+                "its results are kept, but it cannot be finished: submit again"
+            )
+        yield Compared(inside, revision, run.base, run.base_note)
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Head, base and how base was found."""
+
+    repository: Repository
+    head: Revision
+    base: Revision | None
+    base_note: str
+
+
+def _with_base(repository: Repository, head: Revision, base: str, main: str | None) -> Compared:
+    if base == "none":
+        return Compared(repository, head, None, "not asked for (--base none)")
+    if base == "auto":
+        return Compared(repository, head, *repository.base_for(head, main))
+    return Compared(repository, head, repository.revision(base), f"--base {base}")
+
+
+def export(compared: Compared, suite_paths: tuple[str, ...], scratch: Path) -> Trees:
+    """Export and collect both sides; UsageError where head declares no suite at all."""
+    archives: dict[Side, TreeArchive] = {}
+    collected: dict[Side, Collected] = {}
+    sides: list[tuple[Side, Revision | None]] = [("head", compared.head), ("base", compared.base)]
+    for side, revision in sides:
+        if revision is None:
+            continue
+        archives[side] = compared.repository.export(revision, scratch)
+        collected[side] = collect_tree(unpack(archives[side], scratch), suite_paths)
+    if not collected["head"].suites:
+        raise UsageError(
+            f"no suites found in {compared.head.label} under {', '.join(suite_paths)}: a suite is a .py file with "
+            "benchmarks; name the folder in [tool.perftrack] suites, and commit the file"
+        )
+    problems = tuple(
+        f"{side} {revision.label}: {text}"
+        for side, revision in sides
+        if revision is not None
+        for text in collected[side].problems.values()
+    )
+    return Trees(compared.head, compared.base, compared.base_note, archives, collected, problems)
