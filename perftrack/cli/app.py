@@ -1,20 +1,21 @@
 """Commands and options: parse, call one pipeline function, write its answer, return the exit code."""
 
-import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 
 from perftrack import __version__
-from perftrack.errors import UsageError
-
-Format = Literal["text", "json", "markdown"]
+from perftrack.cli import output as output_file
+from perftrack.cli.output import Style
 
 _db = click.option("--db", metavar="URL", help="Database: a SQLAlchemy URL or a SQLite file [env PERFTRACK_DB].")
 _device = click.option("-d", "--device", default="", metavar="CLASS", help="Device class (a glob), or `cpu`.")
+_address = click.option(
+    "--address", metavar="HOST:PORT", envvar="RAY_ADDRESS", help="Ray cluster [env RAY_ADDRESS; default: here]."
+)
+_json = click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
 _format = click.option(
     "--format", "style", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True
 )
@@ -70,7 +71,7 @@ def submit(
     address: str | None,
     resume: str | None,
     db: str | None,
-    style: Format,
+    style: Style,
     output: Path | None,
 ) -> int:
     """Measure a revision, compare it with its base, store and report."""
@@ -78,7 +79,7 @@ def submit(
     from perftrack.pipeline.submit import Request
     from perftrack.pipeline.submit import submit as run
 
-    _check_output(output)
+    output_file.check(output)
     request = Request(
         start=Path.cwd(),
         suites=suites,
@@ -93,43 +94,107 @@ def submit(
         resume=resume,
     )
     report = run(request, make_talk())
-    _write(report, style, output)
+    output_file.write_report(report, style, output)
     return report.exit_code
 
 
 @app.command()
 @click.argument("run", default="latest")
 @_options(_db, _format, _output)
-def report(run: str, db: str | None, style: Format, output: Path | None) -> int:
+def report(run: str, db: str | None, style: Style, output: Path | None) -> int:
     """Print the report of a stored RUN (its first digits, or `latest`)."""
     from perftrack.pipeline.reports import report_of
 
-    _check_output(output)
+    output_file.check(output)
     with _store(db) as store:
         made = report_of(store, store.find_run(run))
-    _write(made, style, output)
+    output_file.write_report(made, style, output)
     return made.exit_code
 
 
-def _store(db: str | None) -> Any:
+@app.command()
+@click.argument("left")
+@click.argument("right")
+@_options(_device, _db, _json)
+def compare(left: str, right: str, device: str, db: str | None, style: Style) -> None:
+    """Put two stored revisions side by side; LEFT is the base."""
+    from perftrack.pipeline.reports import comparison_of
+    from perftrack.report import tables
+
+    with _store(db) as store:
+        made = comparison_of(store, left, right, device=device, start=Path.cwd())
+    output_file.write_value(made, tables.comparison(made), style)
+
+
+@app.command()
+@click.argument("case")
+@click.option("--variant", default="", metavar="NAME", help="Only this variant [default: every candidate].")
+@click.option("--last", type=click.IntRange(min=1), default=50, show_default=True, help="Newest revisions only.")
+@_options(_device, _db, _json)
+def history(case: str, variant: str, last: int, device: str, db: str | None, style: Style) -> None:
+    """Print the stored series of one CASE."""
+    from perftrack.pipeline.reports import histories_of
+    from perftrack.report import tables
+
+    with _store(db) as store:
+        made = histories_of(store, case, device=device, variant=variant, last=last)
+    output_file.write_value(made, "\n\n".join(tables.history(series) for series in made), style)
+
+
+@app.command()
+@_options(_device, _address, _json)
+def devices(device: str, address: str | None, style: Style) -> None:
+    """List the devices of the pool, and what stands against using them."""
+    from perftrack.pipeline.reports import device_rows
+    from perftrack.pool.client import Pool
+    from perftrack.report import tables
+
+    pool = Pool(address=address, want=device, trees={}, suite_paths=(), methods={}, seed=0, case_timeout_s=60.0)
+    with pool:
+        made = device_rows(pool.devices())
+    output_file.write_value(made, tables.devices(made), style)
+
+
+@app.group()
+def db() -> None:
+    """Look after the database."""
+
+
+@db.command()
+@_options(_db)
+def upgrade(db: str | None) -> None:
+    """Bring the database to this program's schema."""
+    with _store(db, checked=False) as store:
+        before = store.current()
+        store.upgrade()
+        after = store.current()
+    click.echo(f"{before or 'empty'} -> {after}" if before != after else f"{after}, nothing to do")
+
+
+@db.command()
+@_options(_db)
+def current(db: str | None) -> None:
+    """Print the database's schema revision."""
+    with _store(db, checked=False) as store:
+        click.echo(store.current() or "empty")
+
+
+@app.command()
+@_options(_db)
+def doctor(db: str | None) -> int:
+    """Say what is here, what is missing, and what to type about it."""
+    from perftrack.pipeline.doctor import examine
+
+    failed = False
+    for check in examine(Path.cwd(), db):
+        click.echo(f"{check.level:<5} {check.subject:<9} {check.text}")
+        failed = failed or check.level == "FAIL"
+    return 3 if failed else 0
+
+
+def _store(db: str | None, *, checked: bool = True) -> Any:
     from perftrack import config
     from perftrack.store import Store, default_url
 
     url = config.database_url(db, config.settings_near(Path.cwd())) or default_url()
-    return Store.open(url, create=False)
-
-
-def _check_output(output: Path | None) -> None:
-    if output is not None and not (output.parent.is_dir() and os.access(output.parent, os.W_OK)):
-        raise UsageError(f"-o {output}: the folder {output.parent} does not exist or cannot be written")
-
-
-def _write(report: Any, style: Format, output: Path | None) -> None:
-    from perftrack.report import render
-
-    click.echo(render(report, style, terminal=sys.stdout.isatty()))
-    if output is not None:
-        try:
-            output.write_text(render(report, style, terminal=False) + "\n", encoding="utf-8")
-        except OSError as error:
-            raise UsageError(f"-o {output}: {error.strerror}; the run is stored: perftrack report latest") from error
+    return Store.open(url, create=False, checked=checked)

@@ -1,10 +1,125 @@
-"""Reports of what is stored: a run, two revisions, one case's history."""
+"""Answers from what is stored: a run's report, two revisions side by side, one case's history, the devices."""
 
-from perftrack.report.value import Report, build
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from perftrack.declare import NEVER_GATED
+from perftrack.errors import IncompleteError, PerftrackError, UsageError
+from perftrack.model import DeviceReport, Status
+from perftrack.report.build import build
+from perftrack.report.value import CompareRow, Comparison, DeviceRow, History, HistoryPoint, Report
+from perftrack.revision import Repository
 from perftrack.store import Store
+from perftrack.store.value import StoredSummary
 
 
 def report_of(store: Store, uid: str) -> Report:
     """The report of a stored run."""
     stored = store.load_run(uid)
     return build(stored.run, stored.cases, stored.devices, stored.summaries, stored.findings)
+
+
+def comparison_of(store: Store, left: str, right: str, *, device: str, start: Path) -> Comparison:
+    """Two stored revisions side by side, one row a candidate variant; unpaired, so it says no verdict of its own.
+
+    Each may be a commit's first digits, or any name git knows in the repository at `start`.
+    """
+    names = [_commit(start, name) for name in (left, right)]
+    newest = [_newest(store.summaries(name, device=device)) for name in names]
+    for name, found in zip((left, right), newest, strict=True):
+        if not found:
+            raise IncompleteError(f"nothing is stored for {name}: measure it with `perftrack submit --head {name}`")
+    before, after = newest
+    keys = sorted({*before, *after})
+    rows = [_compare_row(before.get(key), after.get(key)) for key in keys if key[3] not in NEVER_GATED]
+    rows = [row for row in rows if row is not None]
+    labels = [next(iter(found.values())).revision.revision.label for found in newest]
+    note = "unpaired: both sides were measured at their own time; `perftrack submit --base` measures them together"
+    return Comparison(left=labels[0], right=labels[1], rows=tuple(rows), total=len(rows), note=note)
+
+
+def _commit(start: Path, name: str) -> str:
+    try:
+        return Repository.discover(start).commit_id(name)
+    except PerftrackError:
+        return name
+
+
+_Key = tuple[str, str, str, str]
+
+
+def _newest(points: Iterable[StoredSummary]) -> dict[_Key, StoredSummary]:
+    found: dict[_Key, StoredSummary] = {}
+    for point in sorted(points, key=lambda point: point.measured_us):
+        one = point.summary
+        if one.status is Status.OK and one.variant != point.baseline:
+            found[one.suite, one.case_key, one.device_class, one.variant] = point
+    return found
+
+
+def _compare_row(left: StoredSummary | None, right: StoredSummary | None) -> CompareRow | None:
+    known = left or right
+    if known is None:
+        return None
+    before, after = (point.summary if point else None for point in (left, right))
+    change = after.time_s / before.time_s if before and after and before.time_s and after.time_s else None
+    return CompareRow(
+        suite=known.summary.suite,
+        case=known.summary.case_key,
+        device_class=known.summary.device_class,
+        variant=known.summary.variant,
+        left_s=before.time_s if before else None,
+        right_s=after.time_s if after else None,
+        left_baseline_s=before.baseline_s if before else None,
+        right_baseline_s=after.baseline_s if after else None,
+        left_speedup=before.speedup.point if before and before.speedup else None,
+        right_speedup=after.speedup.point if after and after.speedup else None,
+        change=change,
+    )
+
+
+def histories_of(store: Store, case: str, *, device: str, variant: str, last: int) -> list[History]:
+    """The stored series of one case: one for each suite, device class and candidate variant, oldest point first.
+
+    UsageError where the store has none of that name.
+    """
+    points = store.history(case, device=device or None, variant=variant or None)
+    series: dict[_Key, list[StoredSummary]] = {}
+    for point in points:
+        one = point.summary
+        if variant or (one.variant != point.baseline and one.variant not in NEVER_GATED):
+            series.setdefault((one.suite, one.case_key, one.device_class, one.variant), []).append(point)
+    if not series:
+        raise UsageError(f"the store has no results of {case!r}: name a whole case, as `perftrack report` prints it")
+    return [_history(key, found[-last:]) for key, found in series.items()]
+
+
+def _history(key: _Key, points: Sequence[StoredSummary]) -> History:
+    suite, case, device_class, variant = key
+    return History(
+        suite=suite,
+        case=case,
+        device_class=device_class,
+        variant=variant,
+        points=tuple(
+            HistoryPoint(
+                revision=point.revision.revision.label,
+                subject=point.revision.revision.subject,
+                committed_us=point.revision.revision.committed_us,
+                status=point.summary.status,
+                time_s=point.summary.time_s,
+                baseline_s=point.summary.baseline_s,
+                speedup=point.summary.speedup.point if point.summary.speedup else None,
+                segment=f"{point.summary.environment_digest[:6]}/{point.method_digest[:6]}",
+            )
+            for point in points
+        ),
+    )
+
+
+def device_rows(reports: Iterable[DeviceReport]) -> list[DeviceRow]:
+    """What the pool says of its devices."""
+    return [
+        DeviceRow(device=report.device, environment=report.environment.entries, problem=report.problem)
+        for report in reports
+    ]
