@@ -2,12 +2,15 @@
 
 import time
 from collections.abc import Sequence
+from typing import Literal
 
+from perftrack.declare import NEVER_GATED
 from perftrack.errors import IncompleteError
-from perftrack.judge.paired import compare, settle, suspects
+from perftrack.judge.confirm import settle, suspects
+from perftrack.judge.paired import compare
 from perftrack.judge.summary import summarize
 from perftrack.judge.value import Finding, Summary
-from perftrack.model import Case, Device, Job, JobResult, Run, Side
+from perftrack.model import Case, Device, Job, JobResult, Run, Side, Verdict
 from perftrack.pipeline import plan
 from perftrack.pipeline.plan import Pair
 from perftrack.pipeline.reports import report_of
@@ -114,11 +117,15 @@ class Execution:
 
     def _judge(self, pairs: Sequence[Pair], rounds: range) -> list[Finding]:
         groups = self._grouped(rounds)
-        return [
-            finding
-            for pair in pairs
-            for finding in compare(pair.head, pair.base, groups.get(pair.identity, []), device_class=pair.device_class)
-        ]
+        broken = self.trees.collected["head"].problems
+        found: list[Finding] = []
+        for pair in pairs:
+            if pair.head is None and pair.case.suite in broken:
+                found.extend(_unimportable(pair, broken[pair.case.suite]))
+            else:
+                results = groups.get(pair.identity, [])
+                found.extend(compare(pair.head, pair.base, results, device_class=pair.device_class))
+        return found
 
     def _confirm(self, pool: Pool, pairs: Sequence[Pair], findings: list[Finding]) -> list[Finding]:
         """Look again at suspects, in fresh rounds only."""
@@ -143,7 +150,9 @@ class Execution:
                     made.extend(summarize(case, side, groups.get(pair.identity, []), device))
         return made
 
-    def _finish(self, state: str, summaries: Sequence[Summary], findings: Sequence[Finding]) -> None:
+    def _finish(
+        self, state: Literal["complete", "interrupted"], summaries: Sequence[Summary], findings: Sequence[Finding]
+    ) -> None:
         self.store.finish_run(
             self.run.uid,
             state=state,
@@ -152,3 +161,22 @@ class Execution:
             findings=findings,
             problems=tuple(self.problems),
         )
+
+
+def _unimportable(pair: Pair, problem: str) -> list[Finding]:
+    """Base declares the case and head's suite no longer imports: newly failed, every candidate of it."""
+    case = pair.case
+    return [
+        Finding(
+            suite=case.suite,
+            case_key=case.key,
+            device_class=pair.device_class,
+            variant=variant,
+            verdict=Verdict.FAILED,
+            message=problem,
+            newly=True,
+            min_effect=case.min_effect,
+        )
+        for variant in case.variants
+        if variant != case.baseline and variant not in NEVER_GATED
+    ]

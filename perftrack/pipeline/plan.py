@@ -47,9 +47,7 @@ def selected(trees: Trees, options: RunOptions, side: Side) -> list[Case]:
 
 def check_selection(trees: Trees, options: RunOptions) -> None:
     """UsageError where a suite is unknown or nothing is selected."""
-    known = trees.collected["head"].suites
-    base = trees.collected.get("base")
-    known = sorted({*known, *(base.suites if base else [])})
+    known = sorted({suite for side in trees.collected.values() for suite in side.suites})
     for name in options.suites:
         if name not in known:
             raise UsageError(f"unknown suite {name!r} in {trees.head.label}: there are {', '.join(known)}")

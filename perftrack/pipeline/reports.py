@@ -5,6 +5,7 @@ from pathlib import Path
 
 from perftrack.declare import NEVER_GATED
 from perftrack.errors import IncompleteError, PerftrackError, UsageError
+from perftrack.judge.value import Finding
 from perftrack.model import DeviceReport, Status
 from perftrack.report.build import build
 from perftrack.report.value import CompareRow, Comparison, DeviceRow, History, HistoryPoint, Report
@@ -30,12 +31,21 @@ def comparison_of(store: Store, left: str, right: str, *, device: str, start: Pa
         if not found:
             raise IncompleteError(f"nothing is stored for {name}: measure it with `perftrack submit --head {name}`")
     before, after = newest
-    keys = sorted({*before, *after})
-    rows = [_compare_row(before.get(key), after.get(key)) for key in keys if key[3] not in NEVER_GATED]
-    rows = [row for row in rows if row is not None]
-    labels = [next(iter(found.values())).revision.revision.label for found in newest]
-    note = "unpaired: both sides were measured at their own time; `perftrack submit --base` measures them together"
-    return Comparison(left=labels[0], right=labels[1], rows=tuple(rows), total=len(rows), note=note)
+    sides = [next(iter(found.values())).revision for found in newest]
+    paired = {_finding_key(finding): str(finding.verdict) for finding in store.findings(*sides)}
+    keys = sorted(key for key in {*before, *after} if key[3] not in NEVER_GATED)
+    rows = tuple(_compare_row(key, before.get(key), after.get(key), paired.get(key, "")) for key in keys)
+    note = (
+        "verdicts are of the run that measured both side by side"
+        if paired
+        else "each side was measured at its own time; `perftrack submit --base` measures them side by side"
+    )
+    labels = [side.revision.label for side in sides]
+    return Comparison(left=labels[0], right=labels[1], rows=rows, total=len(rows), note=note)
+
+
+def _finding_key(finding: Finding) -> "_Key":
+    return (finding.suite, finding.case_key, finding.device_class, finding.variant)
 
 
 def _commit(start: Path, name: str) -> str:
@@ -57,17 +67,14 @@ def _newest(points: Iterable[StoredSummary]) -> dict[_Key, StoredSummary]:
     return found
 
 
-def _compare_row(left: StoredSummary | None, right: StoredSummary | None) -> CompareRow | None:
-    known = left or right
-    if known is None:
-        return None
+def _compare_row(key: _Key, left: StoredSummary | None, right: StoredSummary | None, verdict: str) -> CompareRow:
     before, after = (point.summary if point else None for point in (left, right))
     change = after.time_s / before.time_s if before and after and before.time_s and after.time_s else None
     return CompareRow(
-        suite=known.summary.suite,
-        case=known.summary.case_key,
-        device_class=known.summary.device_class,
-        variant=known.summary.variant,
+        suite=key[0],
+        case=key[1],
+        device_class=key[2],
+        variant=key[3],
         left_s=before.time_s if before else None,
         right_s=after.time_s if after else None,
         left_baseline_s=before.baseline_s if before else None,
@@ -75,6 +82,7 @@ def _compare_row(left: StoredSummary | None, right: StoredSummary | None) -> Com
         left_speedup=before.speedup.point if before and before.speedup else None,
         right_speedup=after.speedup.point if after and after.speedup else None,
         change=change,
+        verdict=verdict,
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from perftrack.errors import UsageError
 from perftrack.measure.collect import Collected, collect_tree
 from perftrack.model import Case, Revision, Run, Side, TreeArchive
-from perftrack.pool.tree_cache import unpack
+from perftrack.pool.tree_cache import cache_folder, unpack
 from perftrack.revision import Repository
 
 
@@ -79,8 +79,9 @@ def export(compared: Compared, suite_paths: tuple[str, ...], scratch: Path) -> T
     for side, revision in sides:
         if revision is None:
             continue
-        archives[side] = compared.repository.export(revision, scratch)
-        collected[side] = collect_tree(unpack(archives[side], scratch), suite_paths)
+        archive = archives[side] = compared.repository.export(revision, scratch)
+        root = unpack(archive, Path(archive.path).read_bytes(), cache_folder("trees"))
+        collected[side] = collect_tree(root, suite_paths)
     if not collected["head"].suites:
         raise UsageError(
             f"no suites found in {compared.head.label} under {', '.join(suite_paths)}: a suite is a .py file with "
