@@ -1,0 +1,1 @@
+"""Benchmarks of the operations in `kernels`: declarations only."""

@@ -83,7 +83,18 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     detectable: float | None = None
     """The smallest relative change these rounds could have shown."""
     rounds: int = 0
+    ratios: tuple[float, ...] = ()
+    """Head time ÷ base time of each round: what `change` summarises (95 % interval; 99 % once confirmed)."""
     confirmed: bool = False
     """Fresh rounds after the first look agree."""
+    newly: bool = False
+    """It fails or is wrong at head, and nothing shows that it did so at base."""
     why: str = ""
     """What else moved: `registers 32 -> 64`, `launches 1 -> 2`."""
+
+    @property
+    def red(self) -> bool:
+        """Whether it fails the run: a confirmed slowdown, or newly failing or wrong."""
+        if self.verdict is Verdict.SLOWER:
+            return self.confirmed
+        return self.newly and self.verdict in (Verdict.FAILED, Verdict.WRONG)

@@ -1,0 +1,5 @@
+"""`python -m perftrack` is the command."""
+
+from perftrack.cli import main
+
+main()

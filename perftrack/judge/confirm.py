@@ -1,0 +1,103 @@
+"""From suspicions to answers: what is measured again, and what fresh rounds make of it.
+
+The first look (three rounds, 95 %) is allowed to be wrong; its only effect is a second look. With no change at all
+and noise as large as the minimum effect it suspects up to 2.5 % of the cases of being slower, and calls the rest
+ambiguous. The second look uses fresh processes only: the rounds that raised a suspicion are biased towards it.
+
+A slowdown is confirmed where the fresh rounds
+
+- give a p-value that stays ≤ 1 % after Holm's correction over all suspects of the run. So whatever the number of
+  cases, at most 1 % of unchanged runs have any false alarm, slower or faster, and at most 0.5 % a false red
+  (Gaussian rounds; heavy tails make Student's t more careful still);
+- show at least the case's minimum effect, which noise far below it cannot do however small the p-value;
+- and every round, of both looks, lies on the same side of 1. This is the guard against kernels with two modes
+  (alignment, placement) that each side of each process draws anew: if the two modes are equally likely, five
+  rounds all favour one side with chance 1/1000 and no spread at all to warn of it; eight do with 1/8000.
+
+What it costs: with five fresh rounds of spread s, m suspects and 1 % / m, the half-width is 2.1 s for one suspect,
+3.9 s for ten and 5.8 s for fifty. At the 0.12 % measured on an H200 a change of twice the minimum effect of 2 % is
+never missed; at s = 0.5 % among ten suspects a change of 5 % is found in more than 99 of 100. A change of exactly the
+minimum effect is found in half of the cases, by definition of a minimum. The tests simulate all of this.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from perftrack import stats
+from perftrack.judge.value import Finding, Interval
+from perftrack.model import Cause, Verdict
+
+FAMILY_ALPHA = 0.01
+"""Chance of any false confirmation in a run without changes."""
+
+_MOVED = (Verdict.SLOWER, Verdict.FASTER)
+_BROKEN = (Verdict.FAILED, Verdict.WRONG)
+_UNMEASURED = (Verdict.MISSING, Verdict.UNSTABLE, Verdict.REMOVED, Verdict.NEW)
+
+Key = tuple[str, str, str, str]
+
+
+def suspects(findings: Iterable[Finding]) -> list[Finding]:
+    """What deserves fresh rounds, most urgent first: slower, newly broken, ambiguous, faster."""
+    order = (Verdict.SLOWER, Verdict.FAILED, Verdict.WRONG, Verdict.AMBIGUOUS, Verdict.FASTER)
+    chosen = [one for one in findings if one.verdict in order and (one.newly or one.verdict not in _BROKEN)]
+    return sorted(chosen, key=lambda one: order.index(one.verdict))
+
+
+def settle(first: Sequence[Finding], second: Sequence[Finding]) -> list[Finding]:
+    """The first look's findings, each suspect replaced by what the fresh rounds of `second` say of it.
+
+    Findings of `second` about anything that was not suspected are ignored. A suspect without a second finding, or
+    whose fresh rounds were lost, stays what it was, unconfirmed.
+    """
+    suspected = {_key(one) for one in suspects(first)}
+    fresh = {_key(one): one for one in second if _key(one) in suspected}
+    tested = [one for one in fresh.values() if len(one.ratios) > 1]
+    p_values = stats.holm([stats.ratio_p_value(one.ratios) for one in tested])
+    significant = {_key(one) for one, p in zip(tested, p_values, strict=True) if p <= FAMILY_ALPHA}
+    return [
+        _settle(one, fresh[_key(one)], significant=_key(one) in significant) if _key(one) in fresh else one
+        for one in first
+    ]
+
+
+def _key(finding: Finding) -> Key:
+    return (finding.suite, finding.case_key, finding.device_class, finding.variant)
+
+
+def _settle(first: Finding, second: Finding, *, significant: bool) -> Finding:
+    if second.verdict in _UNMEASURED:
+        note = f"not confirmed: the fresh rounds gave no answer ({second.message or second.verdict.value})"
+        return msgspec.structs.replace(first, message="; ".join(filter(None, (first.message, note))))
+    if second.verdict in _BROKEN:
+        return msgspec.structs.replace(second, confirmed=first.verdict in _BROKEN)
+    if first.verdict in _BROKEN:
+        note = f"flaky: {first.verdict.value} in the first look ({first.message}), fine in {second.rounds} fresh rounds"
+        return msgspec.structs.replace(second, verdict=Verdict.AMBIGUOUS, message=note)
+    if second.verdict not in _MOVED:
+        return _cleared(first, second)
+    if significant and _agree(first.ratios, second.ratios):
+        change = Interval(*stats.ratio_interval(second.ratios, 1 - FAMILY_ALPHA))
+        return msgspec.structs.replace(second, confirmed=True, change=change)
+    why = "not beyond chance among this run's suspects" if not significant else "the first rounds disagree"
+    return _cleared(first, msgspec.structs.replace(second, verdict=Verdict.AMBIGUOUS), why)
+
+
+def _agree(first: Sequence[float], second: Sequence[float]) -> bool:
+    ratios = (*first, *second)
+    return min(ratios) > 1 or max(ratios) < 1
+
+
+def _cleared(first: Finding, second: Finding, why: str = "") -> Finding:
+    said = f"{first.rounds} rounds said {_spell(first)}, {second.rounds} fresh rounds say {_spell(second)}"
+    cause = second.cause if second.verdict is Verdict.SAME else Cause.NONE
+    message = "; ".join(filter(None, (said, why, second.message if second.verdict is Verdict.SAME else "")))
+    return msgspec.structs.replace(second, message=message, cause=cause)
+
+
+def _spell(finding: Finding) -> str:
+    if finding.change is None:
+        return finding.verdict.value
+    effect = finding.change.point - 1
+    return f"{100 * abs(effect):.1f} % {'slower' if effect > 0 else 'faster'}"

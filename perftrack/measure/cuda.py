@@ -1,0 +1,318 @@
+"""The CUDA engine: CuPy arrays, events on a stream that never waits for the host.
+
+Calls are issued in one of two ways. `backlog`: a spin kernel goes first, so that the host gets ahead of the
+device. `graph`: unrolled CUDA graphs, for calls that end before the host could issue the next.
+"""
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import cupy as cp
+
+from perftrack.measure.cuda_ceiling import measure_ceiling, random_words
+from perftrack.measure.cuda_device import pci_bus_id
+from perftrack.measure.cuda_kernels import Kernels
+from perftrack.measure.cuda_resources import resources_of
+from perftrack.measure.engine import (
+    Block,
+    Cost,
+    DeviceLostError,
+    Issuer,
+    Launch,
+    LaunchError,
+    Loop,
+    Mode,
+    Rotation,
+    State,
+)
+from perftrack.measure.nvml import Card
+from perftrack.model import Backend, Resources
+
+_MIB = 1 << 20
+_SHORT_S = 20e-6
+_LAUNCH_BOUND = 0.7
+_GRAPH_SPAN_S = 2e-3
+_GRAPH_NODES = 4096
+_GRAPH_CAPTURE_S = 0.1
+_LEAD_S = 50e-6
+_MAX_LEAD_S = 5e-3
+_LEAD_MARGIN = 1.3
+_ESTIMATES = 15
+_ESTIMATE_S = 5e-3
+_CANARY_BYTES = 256 * _MIB
+_CANARY_S = 1.5e-3
+_UNKNOWN_ERROR = 999
+
+
+class Graph:
+    """A captured sequence of calls over the rotated sets; one replay makes `unit` of them."""
+
+    def __init__(self, graph: Any, rotation: Rotation, calls: int) -> None:
+        self._graph = graph
+        self._kept = rotation  # the arrays that the graph's kernels point at
+        self.unit = calls
+        self.max_times = 1_000_000
+        self.ready = rotation.ready
+
+    def issue(self, times: int) -> None:
+        """Replay on the current stream."""
+        for _ in range(times):
+            self._graph.launch()
+
+
+class _AllocationCounter(cp.cuda.MemoryHook):  # pyright: ignore[reportUntypedBaseClass] - compiled, without types
+    """Counts allocations: a body that allocates cannot be captured, since a replay would use freed memory."""
+
+    name = "perftrack allocation counter"
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def malloc_preprocess(self, **_: Any) -> None:
+        """One request to the pool."""
+        self.count += 1
+
+
+class CudaEngine:
+    """Times CuPy code by events, on a stream of its own."""
+
+    backend: Backend = "cuda"
+    xp: Any = cp
+    headroom = 1.05
+
+    def __init__(self) -> None:
+        self._card = Card.open(pci_bus_id())
+        self._device = cp.cuda.Device(0)
+        self._device.use()
+        self._stream = cp.cuda.Stream(non_blocking=True)
+        self.cache_bytes = int(self._device.attributes["L2CacheSize"])
+        self.busy_s = 0.0
+        self._ceilings: dict[int, float] = {}
+        self._events: list[tuple[Any, Any]] = []
+        self._leads: dict[int, float] = {}
+        with self.active():
+            self._kernels = Kernels()
+            size = min(_CANARY_BYTES, self._device.mem_info[1] // 64)
+            source, output = random_words(size), random_words(size)
+            self._copy: Callable[[], None] = lambda: self._kernels.mix(1, source, output)
+            self._time_calls(self._copy, 10)
+            self._canary_calls = max(1, math.ceil(_CANARY_S / (self._time_calls(self._copy, 10) / 10)))
+
+    @contextmanager
+    def active(self) -> Generator[None]:
+        """Work inside goes to the engine's stream, once all that came before has ended."""
+        cp.cuda.runtime.deviceSynchronize()
+        with self._stream:
+            yield
+
+    def synchronize(self) -> None:
+        """Wait for the whole device, so that work on another stream cannot hide."""
+        try:
+            cp.cuda.runtime.deviceSynchronize()
+        except cp.cuda.runtime.CUDARuntimeError as error:
+            raise DeviceLostError(str(error), int(getattr(error, "status", 0)) or _UNKNOWN_ERROR) from error
+
+    def free_bytes(self) -> int:
+        """The card's free memory and what the pool holds unused."""
+        return int(self._device.mem_info[0]) + int(cp.get_default_memory_pool().free_bytes())
+
+    def release(self) -> None:
+        """Give the pool's unused memory back."""
+        self.synchronize()
+        cp.get_default_memory_pool().free_all_blocks()
+
+    def lacks(self, requirement: str) -> str:
+        """Compare `sm_90` with this card's compute capability."""
+        have, need = int(self._device.compute_capability), int(requirement.removeprefix("sm_"))
+        return "" if have >= need else f"needs a GPU of {requirement} or newer, this is sm_{have}"
+
+    def resources(self, launch: Launch) -> Resources:
+        """Of the kernels that the launch lists."""
+        return resources_of(launch)
+
+    def state(self) -> State:
+        """NVML's view, asked when a block has ended."""
+        return State() if self._card is None else State(self._card.clock_mhz(), self._card.reasons())
+
+    def ceiling(self, reads: int, *, again: bool = False) -> float:
+        """See Engine."""
+        if again or reads not in self._ceilings:
+            measured = measure_ceiling(self._kernels, reads, self._time_calls)
+            if not reads:
+                measured = max(measured, self.ceiling(1))
+            self._ceilings[reads] = max(measured, self._ceilings.get(reads, 0.0))
+            self.release()
+        return self._ceilings[reads]
+
+    def cost(self, rotation: Rotation) -> Cost:
+        """Device and host seconds per call; the host's is the median of single calls on a queue with room."""
+        rotation.ready()
+        launches = (rotation.launches * _ESTIMATES)[:_ESTIMATES]
+        start = time.perf_counter()
+        launches[0]()
+        self.synchronize()
+        first = time.perf_counter() - start
+        launches = launches[: max(1, min(_ESTIMATES, int(_ESTIMATE_S / first)))]
+        begin, end = self._event_pair(0)
+        self._kernels.spin(min(_MAX_LEAD_S, _LEAD_S + len(launches) * first))
+        begin.record(self._stream)
+        host: list[float] = []
+        for launch in launches:
+            start = time.perf_counter()
+            launch()
+            host.append(time.perf_counter() - start)
+        end.record(self._stream)
+        self.synchronize()
+        device = cp.cuda.get_elapsed_time(begin, end) * 1e-3
+        self.busy_s += device
+        return Cost(max(device / len(launches), 1e-7), statistics.median(host))
+
+    def issuers(self, rotations: Sequence[Rotation], costs: Sequence[Cost]) -> tuple[Mode, list[Issuer]]:
+        """Graphs for all if one needs a graph and all can be captured, else loops for all."""
+        self._leads.clear()
+        if any(_needs_graph(cost) for cost in costs):
+            graphs = self._graphs(rotations, costs)
+            if graphs is not None:
+                return "graph", graphs
+        loops: list[Issuer] = [
+            Loop(rotation, cost, _most_calls(cost)) for rotation, cost in zip(rotations, costs, strict=True)
+        ]
+        return "backlog", loops
+
+    def _graphs(self, rotations: Sequence[Rotation], costs: Sequence[Cost]) -> list[Issuer] | None:
+        graphs: list[Issuer] = []
+        for rotation, cost in zip(rotations, costs, strict=True):
+            try:
+                graphs.append(self._capture(rotation, _unrolled_calls(rotation, cost)))
+            except Exception:  # noqa: BLE001 - tracked code that cannot be captured fails in many ways
+                self.synchronize()
+                return None
+        return graphs
+
+    def _capture(self, rotation: Rotation, calls: int) -> Graph:
+        rotation.ready()
+        with _AllocationCounter() as counter:
+            rotation.launches[0]()
+        self.synchronize()
+        if counter.count:
+            raise RuntimeError("it allocates")
+        sets = len(rotation.launches)
+        self._stream.begin_capture()
+        try:
+            for index in range(calls):
+                rotation.launches[index % sets]()
+        except BaseException:
+            with suppress(Exception):
+                self._stream.end_capture()
+            raise
+        graph = self._stream.end_capture()
+        graph.upload()
+        graph.launch()  # the first replay pays for setting up
+        self.synchronize()
+        return Graph(graph, rotation, calls)
+
+    def time_block(self, entries: Sequence[tuple[Issuer, int]], canary_at: int | None) -> Block:
+        """Queue all samples, each behind a spin and between two events, and wait once."""
+        pairs: list[tuple[Any, Any]] = []
+        starved = False
+        canary: tuple[Any, Any] | None = None
+        for index, (issuer, times) in enumerate(entries):
+            if index == canary_at:
+                canary = self._queue_canary(len(entries))
+            issuer.ready()
+            pair = self._event_pair(index)
+            pairs.append(pair)
+            try:
+                starved |= self._queue(issuer, times, pair)
+            except Exception as error:  # tracked code may raise anything
+                self.synchronize()
+                raise LaunchError(index) from error
+        self.synchronize()
+        elapsed = tuple(cp.cuda.get_elapsed_time(begin, end) * 1e-3 for begin, end in pairs)
+        canary_s = 0.0 if canary is None else cp.cuda.get_elapsed_time(*canary) * 1e-3 / self._canary_calls
+        self.busy_s += sum(elapsed) + canary_s * self._canary_calls
+        return Block(elapsed, canary_s, starved)
+
+    def _queue(self, issuer: Issuer, times: int, pair: tuple[Any, Any]) -> bool:
+        """Queue one sample; whether the device waited for the host in it.
+
+        It did if its start had passed when the first call was in the queue, or if it had nothing left to do when
+        the last one came. The spin before the next sample of this issuer is then twice as long.
+        """
+        begin, end = pair
+        key = id(issuer)
+        lead = self._leads.get(key) or _lead(issuer, times)
+        self._kernels.spin(lead)
+        begin.record(self._stream)
+        issuer.issue(1)
+        starved = bool(begin.done)
+        if times > 1:
+            issuer.issue(times - 2)
+            starved |= bool(self._stream.done)
+            issuer.issue(1)
+        end.record(self._stream)
+        if starved:
+            self._leads[key] = min(_MAX_LEAD_S, 2 * lead)
+        return starved
+
+    def _queue_canary(self, index: int) -> tuple[Any, Any]:
+        pair = self._event_pair(index)
+        self._kernels.spin(_LEAD_S)
+        pair[0].record(self._stream)
+        for _ in range(self._canary_calls):
+            self._copy()
+        pair[1].record(self._stream)
+        return pair
+
+    def _time_calls(self, call: Callable[[], Any], calls: int) -> float:
+        """Device seconds of `calls` calls of a kernel of the harness."""
+        begin, end = self._event_pair(0)
+        self._kernels.spin(4 * _LEAD_S)
+        begin.record(self._stream)
+        for _ in range(calls):
+            call()
+        end.record(self._stream)
+        self.synchronize()
+        elapsed = cp.cuda.get_elapsed_time(begin, end) * 1e-3
+        self.busy_s += elapsed
+        return elapsed
+
+    def _event_pair(self, index: int) -> tuple[Any, Any]:
+        while len(self._events) <= index:
+            self._events.append((cp.cuda.Event(), cp.cuda.Event()))
+        return self._events[index]
+
+
+def _needs_graph(cost: Cost) -> bool:
+    return cost.device_s < _SHORT_S or (cost.host_s or 0.0) > _LAUNCH_BOUND * cost.device_s
+
+
+def _lag(cost: Cost) -> float:
+    """Seconds by which the host falls behind the device with each call."""
+    return _LEAD_MARGIN * max(0.0, (cost.host_s or 0.0) - cost.device_s)
+
+
+def _most_calls(cost: Cost) -> int:
+    """Calls for which the longest spin is head start enough."""
+    lag = _lag(cost)
+    return max(1, int((_MAX_LEAD_S - _LEAD_S) / lag)) if lag else 1_000_000
+
+
+def _lead(issuer: Issuer, times: int) -> float:
+    """Seconds of head start that the host needs for a sample of `times` × `unit` calls."""
+    if not isinstance(issuer, Loop):
+        return 2 * _LEAD_S
+    return min(_MAX_LEAD_S, _LEAD_S + 2 * (issuer.cost.host_s or 0.0) + _lag(issuer.cost) * times)
+
+
+def _unrolled_calls(rotation: Rotation, cost: Cost) -> int:
+    """Calls in one graph: whole rotations, about 2 ms, within limits on nodes and on the time to capture."""
+    sets = len(rotation.launches)
+    by_time = _GRAPH_SPAN_S / cost.device_s
+    by_nodes = _GRAPH_NODES / rotation.kernels_per_call
+    by_capture = _GRAPH_CAPTURE_S / max(cost.host_s or 0.0, 1e-6)
+    return max(1, math.ceil(min(by_time, by_nodes, by_capture) / sets)) * sets

@@ -1,0 +1,27 @@
+"""The methods of measuring that ship: one default and one quick one for each backend."""
+
+from msgspec.structs import replace
+
+from perftrack.model import Backend, Method
+
+_CUDA = Method()
+_CPU = Method(
+    timer="host",
+    blocks=15,
+    timed_s=0.4,
+    warmup_s=0.1,
+    max_warmup_s=0.4,
+    # memory is shared with every other process: a copy may take twice its usual time and say nothing of the code
+    canary_limit=1.0,
+)
+
+
+def default_method(backend: Backend) -> Method:
+    """What `perftrack submit` uses."""
+    return _CUDA if backend == "cuda" else _CPU
+
+
+def quick_method(backend: Backend) -> Method:
+    """What `--quick` uses: less than half the samples, so only larger changes show."""
+    short = replace(default_method(backend), name="quick", blocks=10, timed_s=0.15, max_warmup_s=0.5)
+    return short if backend == "cuda" else replace(short, warmup_s=0.05, max_warmup_s=0.15)

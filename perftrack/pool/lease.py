@@ -1,0 +1,51 @@
+"""What a Card is given and what it streams back."""
+
+import msgspec
+
+from perftrack.measure.wire import PhaseName
+from perftrack.model import Backend, Job, JobResult, Method
+from perftrack.pool.blame import Ending
+
+
+class Lease(msgspec.Struct, frozen=True, kw_only=True):
+    """The jobs of one round for one Card; as few children as possible do them."""
+
+    backend: Backend
+    suite_paths: tuple[str, ...]
+    method: Method
+    seed: int
+    round: int
+    jobs: tuple[Job, ...]
+    device_uuid: str
+
+
+class Doing(msgspec.Struct, frozen=True, kw_only=True):
+    """A job is in this phase."""
+
+    suite: str
+    case_key: str
+    what: PhaseName
+
+
+class Finished(msgspec.Struct, frozen=True, kw_only=True):
+    """The child gave the result of one job."""
+
+    result: JobResult
+    cuda_error: int = 0
+
+
+class Lost(msgspec.Struct, frozen=True, kw_only=True):
+    """Jobs that ended their child, or could not be begun; the Card goes on with the others."""
+
+    jobs: tuple[Job, ...]
+    ending: Ending
+    started_us: int
+    wall_s: float
+
+
+CardEvent = Doing | Finished | Lost
+
+
+def split(jobs: tuple[Job, ...], parts: int) -> list[tuple[Job, ...]]:
+    """Spread jobs over at most `parts` Cards; a case comes to the same Card in each round."""
+    return [chunk for start in range(parts) if (chunk := jobs[start::parts])]

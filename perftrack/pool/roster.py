@@ -1,0 +1,121 @@
+"""Which Cards a run gets: one for each GPU that Ray knows, or one for all CPUs of a node.
+
+Devices are known by what their own children report; Ray's accelerator types are not looked at, because they
+tell neither memory sizes nor mixed nodes apart.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
+from types import ModuleType
+
+from perftrack.errors import PoolError, UsageError
+from perftrack.model import DeviceReport
+from perftrack.pool.card import CardSetup
+from perftrack.pool.child_process import Limits
+from perftrack.pool.talk import Note
+from perftrack.pool.worker import Place, Worker
+
+PLACE_S = 60.0
+"""How long a Card waits for its device to be free before it is left out."""
+
+
+def gather(
+    ray: ModuleType, want: str, *, setup: Callable[[Place], CardSetup], limits: Limits, emit: Callable[[Note], None]
+) -> list[Worker]:
+    """The workers whose device class matches `want` (a glob, `cpu`, or empty: GPUs if there are any, else CPUs).
+
+    What keeps a device out is a Note, or part of the PoolError where none is left.
+    """
+    problems: list[str] = []
+    workers = _wanted(ray, want, setup, limits, problems)
+    if not any(worker.usable for worker in workers):
+        problems += [f"{w.report.device.device_class}: {w.report.problem}" for w in workers if w.report]
+        raise PoolError(f"no usable device in the pool ({'; '.join(problems) or 'it has neither GPUs nor CPUs'})")
+    for problem in problems:
+        emit(Note(text=problem))
+    return workers
+
+
+def _wanted(
+    ray: ModuleType, want: str, setup: Callable[[Place], CardSetup], limits: Limits, problems: list[str]
+) -> list[Worker]:
+    places = _places(ray)
+    gpus = [place for place in places if place.backend == "cuda"]
+    cpus = [place for place in places if place.backend == "cpu"]
+    if want == "cpu" or not (want or gpus):
+        return _identified(ray, cpus, setup, limits, problems)
+    workers = _identified(ray, gpus or cpus, setup, limits, problems)
+    matching = [w for w in workers if w.report and fnmatchcase(_class(w.report).lower(), want.lower() or "*")]
+    if workers and not matching:
+        raise UsageError(_no_match(want, sorted({_class(w.report) for w in workers if w.report}), gpu=bool(gpus)))
+    return matching
+
+
+def _places(ray: ModuleType) -> list[Place]:
+    places: list[Place] = []
+    for node in ray.nodes():
+        if not node["Alive"]:
+            continue
+        count, cores = int(node["Resources"].get("GPU", 0)), int(node["Resources"].get("CPU", 0))
+        name, where = str(node["NodeManagerHostname"]), str(node["NodeID"])
+        share = max(1, cores // max(1, count))
+        places += [Place(node_id=where, node=name, backend="cuda", cores=share) for _ in range(count)]
+        if cores:
+            places.append(Place(node_id=where, node=name, backend="cpu", cores=cores))
+    return places
+
+
+def _identified(
+    ray: ModuleType,
+    places: Sequence[Place],
+    setup: Callable[[Place], CardSetup],
+    limits: Limits,
+    problems: list[str],
+) -> list[Worker]:
+    """A worker at each place that could name its device; two of one device are one."""
+    waiting = {}
+    for place in places:
+        worker = Worker(ray, place, setup(place))
+        worker.identify()
+        waiting[worker.reply] = worker
+    workers: list[Worker] = []
+    deadline = time.monotonic() + PLACE_S + limits.start_s
+    while waiting and (rest := deadline - time.monotonic()) > 0:
+        ready, _ = ray.wait(list(waiting), num_returns=1, timeout=rest)
+        for reply in ready:
+            worker = waiting.pop(reply)
+            if problem := _answer(ray, worker, workers):
+                problems.append(problem)
+            else:
+                workers.append(worker)
+    for worker in waiting.values():
+        problems.append(f"a {worker.place.backend} device of node {worker.place.node} was not free and is left out")
+        worker.kill()
+    return workers
+
+
+def _answer(ray: ModuleType, worker: Worker, known: Sequence[Worker]) -> str:
+    """Take the report of a new worker; why it cannot be used, or nothing."""
+    try:
+        report: DeviceReport = worker.next_reply()
+    except ray.exceptions.RayTaskError as error:
+        return str(error.cause or error)
+    except ray.exceptions.RayError as error:
+        return f"a worker on {worker.place.node} did not start: {str(error).splitlines()[0]}"
+    worker.idle()
+    if any(other.report and other.report.device.uuid == report.device.uuid for other in known):
+        worker.kill()
+        return f"device {report.device.uuid} was given out twice; it is used once"
+    worker.report = report
+    return ""
+
+
+def _no_match(want: str, classes: Sequence[str], *, gpu: bool) -> str:
+    if not gpu:
+        return f"no GPU in the pool, so no device matches {want!r}; use -d cpu"
+    return f"unknown device class {want!r}: the pool has {', '.join(classes)} and cpu"
+
+
+def _class(report: DeviceReport) -> str:
+    return report.device.device_class

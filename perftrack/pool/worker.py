@@ -1,0 +1,101 @@
+"""The host's side of a Card: the Ray actor, where it is placed, and what it is busy with."""
+
+import time
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+import msgspec
+
+from perftrack.model import Backend, DeviceReport, Job, Side, TreeArchive
+from perftrack.pool.card import Card, CardSetup
+from perftrack.pool.lease import Doing, Lease
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """One GPU of a node, or all its CPUs."""
+
+    node_id: str
+    node: str
+    backend: Backend
+    cores: int
+
+
+class Worker:
+    """A Card that lives in a Ray actor. Ray neither restarts it nor repeats a call."""
+
+    def __init__(self, ray: ModuleType, place: Place, setup: CardSetup) -> None:
+        self._ray = ray
+        self.place = place
+        self._setup = setup
+        self.report: DeviceReport | None = None
+        self.held = False
+        """Kept but not used: a freed device would be handed out again by Ray."""
+        self.reply: Any = None
+        """The call it is busy with: a reference or, for a lease, a generator of references."""
+        self.lease: Lease | None = None
+        """None also while it is busy with something else than a lease."""
+        self.outstanding: dict[tuple[str, str], Job] = {}
+        """Jobs of the current lease that have not ended."""
+        self.doing: Doing | None = None
+        self.heard_at = time.monotonic()
+        self._actor = self._start()
+
+    def _start(self) -> Any:
+        gpus = 1 if self.place.backend == "cuda" else 0
+        cpus = 0 if gpus else self.place.cores  # a CPU that is measured belongs to one job alone
+        return (
+            self._ray.remote(Card)
+            .options(
+                num_cpus=cpus,
+                num_gpus=gpus,
+                max_restarts=0,
+                max_task_retries=0,
+                label_selector={"ray.io/node-id": self.place.node_id},
+            )
+            .remote(self._setup)
+        )
+
+    @property
+    def usable(self) -> bool:
+        """It has a device that may be measured."""
+        return self.report is not None and not self.report.problem and not self.held
+
+    def identify(self) -> None:
+        """Ask for its device."""
+        self._call(self._actor.identify.remote())
+
+    def hold_trees(self, archives: dict[Side, TreeArchive], tars: Sequence[Any]) -> None:
+        """Let it unpack the trees; `tars` are references into the object store."""
+        self._call(self._actor.hold_trees.remote(archives, *tars))
+
+    def give(self, lease: Lease) -> None:
+        """Let it begin with a lease."""
+        self.lease = lease
+        self.outstanding = {(job.case.suite, job.case.key): job for job in lease.jobs}
+        self._call(self._actor.run.options(num_returns="streaming").remote(lease))
+
+    def replace(self, archives: dict[Side, TreeArchive], tars: Sequence[Any]) -> None:
+        """A new Card in the place of one that died."""
+        self.idle()
+        self._actor = self._start()
+        self._call(self._actor.replace.remote(archives, *tars))
+
+    def next_reply(self) -> Any:
+        """The next answer of the call it is busy with; StopIteration at the end of a lease, or Ray's error."""
+        self.heard_at = time.monotonic()
+        reference = self.reply if self.lease is None else next(self.reply)
+        return self._ray.get(reference)
+
+    def idle(self) -> None:
+        """It is done with its call."""
+        self.reply = self.lease = self.doing = None
+        self.outstanding = {}
+
+    def kill(self) -> None:
+        """End its process at once; its child dies with it."""
+        self._ray.kill(self._actor, no_restart=True)
+
+    def _call(self, reply: Any) -> None:
+        self.reply = reply
+        self.heard_at = time.monotonic()

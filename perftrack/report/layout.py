@@ -1,0 +1,111 @@
+"""Lines and columns for a given width, without colour: styled lines in, nothing is ever cut."""
+
+import textwrap
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Style = Literal["", "bold", "dim", "red", "green", "yellow", "cyan"]
+
+Line = tuple[tuple[str, Style], ...]
+"""Pieces of text, each in one style."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Where text is going to be seen."""
+
+    width: int = 160
+    color: bool = False
+    unicode: bool = True
+
+
+def line(text: str = "", style: Style = "") -> Line:
+    """A line in one style."""
+    return ((text, style),)
+
+
+def plain(text: str) -> str:
+    """Foreign text on one line: white space collapsed, control characters spelled out."""
+    collapsed = " ".join(text.split())
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in collapsed)
+
+
+def cell_width(text: str) -> int:
+    """Columns that the text takes on a terminal: wide letters two, combining marks none."""
+    return sum(_letter_width(letter) for letter in text)
+
+
+def pad(text: str, width: int, *, right: bool = False) -> str:
+    """The text, filled with blanks up to `width` columns."""
+    blanks = " " * (width - cell_width(text))
+    return blanks + text if right else text + blanks
+
+
+def wrap(text: str, width: int, indent: int = 0) -> list[str]:
+    """Broken at blanks only, every line indented; a word longer than the line stays whole."""
+    blanks = " " * indent
+    return textwrap.wrap(
+        text,
+        max(width, indent + 20),
+        initial_indent=blanks,
+        subsequent_indent=blanks,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def entry(name: str, text: str, width: int) -> list[Line]:
+    """`name   text`, wrapped with a hanging indent."""
+    first, *rest = wrap(plain(text), width, 8) or [""]
+    return [((f"{name:<7} ", "dim"), (first.strip(), "")), *(line(one) for one in rest)]
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], width: int, *, align: str) -> list[Line]:
+    """A table; `align` has `l` or `r` for each column.
+
+    Where it does not fit `width`, the first column stands on a line of its own, above the rest; rows with the same
+    first cell share it.
+    """
+    widths = [max(cell_width(cells[column]) for cells in (header, *rows)) for column in range(len(header))]
+    if sum(widths) + 2 * (len(widths) - 1) <= width:
+        return [_row(header, widths, align, "dim"), *(_row(cells, widths, align) for cells in rows)]
+    lines = [line(header[0], "dim"), _row(("", *header[1:]), [0, *widths[1:]], align, "dim")]
+    above = ""
+    for cells in rows:
+        if cells[0] != above:
+            lines.append(line(cells[0]))
+            above = cells[0]
+        lines.append(_row(("", *cells[1:]), [0, *widths[1:]], align))
+    return lines
+
+
+def sparkline(values: Sequence[float | None], *, unicode: bool = True) -> str:
+    """One of eight levels between the least and the largest value; a gap where there is none."""
+    levels, gap = ("▁▂▃▄▅▆▇█", "·") if unicode else ("_.-:=+*#", " ")
+    known = [value for value in values if value is not None]
+    if not known:
+        return gap * len(values)
+    low, span = min(known), max(known) - min(known)
+    return "".join(
+        gap if value is None else levels[min(7, int(8 * (value - low) / span)) if span else 3] for value in values
+    )
+
+
+def in_ascii(text: str) -> str:
+    """For terminals that know no other letters."""
+    for letter, other in (("µ", "u"), ("×", "x"), ("…", "...")):
+        text = text.replace(letter, other)
+    return text.encode("ascii", "backslashreplace").decode()
+
+
+def _row(cells: Sequence[str], widths: Sequence[int], align: str, style: Style = "") -> Line:
+    columns = zip(cells, widths, align, strict=True)
+    return line("  ".join(pad(cell, width, right=side == "r") for cell, width, side in columns).rstrip(), style)
+
+
+def _letter_width(letter: str) -> int:
+    if unicodedata.combining(letter):
+        return 0
+    return 2 if unicodedata.east_asian_width(letter) in ("W", "F") else 1

@@ -1,0 +1,173 @@
+"""What is reported, before it is text, Markdown or JSON.
+
+`Report` is the answer of a run (`perftrack.report/1`); the small values below it are what `compare`, `history` and
+`devices` show. Times are seconds, bandwidths bytes per second; `head ÷ base` ratios above 1 are slower.
+"""
+
+from typing import Literal
+
+import msgspec
+
+from perftrack.judge.value import Interval
+from perftrack.model import Cause, Device, Scalar, Status, Verdict
+
+SCHEMA = "perftrack.report/1"
+
+Answer = Literal["GREEN", "RED", "INCOMPLETE"]
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One candidate variant of one case on one device class."""
+
+    suite: str
+    case: str
+    device_class: str
+    variant: str
+    baseline: str
+    verdict: Verdict
+    cause: Cause = Cause.NONE
+    red: bool = False
+    confirmed: bool = False
+    message: str = ""
+    head_s: float | None = None
+    base_s: float | None = None
+    baseline_head_s: float | None = None
+    baseline_base_s: float | None = None
+    speedup_head: float | None = None
+    speedup_base: float | None = None
+    speedup_interval: Interval | None = None
+    """Of the head's speedup, over its rounds."""
+    change: Interval | None = None
+    """Head time ÷ base time; 95 % interval, 99 % once confirmed."""
+    min_effect: float = 0.02
+    detectable: float | None = None
+    """Smallest relative change these rounds could have shown."""
+    rounds: int = 0
+    why: str = ""
+    fusion_gain: float | None = None
+    fusion_efficiency: float | None = None
+    bandwidth_bytes_per_s: float | None = None
+    utilization: float | None = None
+    """Achieved bandwidth ÷ copy ceiling of the same process."""
+    cached: bool = False
+    """The data fit the cache, so that utilization may exceed 1."""
+    next: str = ""
+    """The command that measures this row again."""
+
+
+class DeviceLine(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of the head was answered on one device class, and how its speedups moved together."""
+
+    device_class: str
+    backend: str
+    cards: tuple[str, ...]
+    """UUIDs."""
+    nodes: tuple[str, ...]
+    measured: int
+    """(case, variant) pairs with an answer: a time, or a fault of the code."""
+    expected: int
+    """All pairs but the skipped."""
+    speedup_head: float | None = None
+    """Geometric mean over `speedups` candidate variants."""
+    speedup_base: float | None = None
+    """The same variants at base; None where none was measured on both sides."""
+    speedups: int = 0
+    detectable: float | None = None
+    """Median over the rows."""
+    detectable_worst: float | None = None
+
+    @property
+    def coverage(self) -> float:
+        """Share of the expected pairs that have an answer; 0 where nothing was expected."""
+        return self.measured / self.expected if self.expected else 0.0
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer of one run, worst row first."""
+
+    schema: Literal["perftrack.report/1"] = SCHEMA
+    verdict: Answer
+    exit_code: int
+    """0, 1 (red) or 4 (incomplete)."""
+    reasons: tuple[str, ...]
+    """Why it is incomplete; empty when it is not."""
+    run: str
+    repo: str
+    head: str
+    head_sha: str
+    head_subject: str
+    base: str | None
+    base_sha: str | None
+    base_note: str
+    counts: dict[Verdict, int]
+    """Of every verdict, zero included."""
+    devices: tuple[DeviceLine, ...]
+    rows: tuple[Row, ...]
+    skipped: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
+
+
+class CompareRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One variant at two stored revisions; `left` is the base."""
+
+    suite: str
+    case: str
+    device_class: str
+    variant: str
+    left_s: float | None = None
+    right_s: float | None = None
+    left_baseline_s: float | None = None
+    right_baseline_s: float | None = None
+    left_speedup: float | None = None
+    right_speedup: float | None = None
+    change: float | None = None
+    """Right ÷ left time."""
+    verdict: str = ""
+    """Of a paired comparison where the store has one, else empty."""
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """Two stored revisions side by side."""
+
+    left: str
+    right: str
+    rows: tuple[CompareRow, ...]
+    total: int
+    """Rows before any that did not change were left out."""
+    note: str = ""
+
+
+class HistoryPoint(msgspec.Struct, frozen=True, kw_only=True):
+    """One revision of a series; without a time it is a gap, and `status` says which kind."""
+
+    revision: str
+    subject: str = ""
+    committed_us: int = 0
+    status: Status | None = None
+    """None: not measured."""
+    time_s: float | None = None
+    baseline_s: float | None = None
+    speedup: float | None = None
+    segment: str = ""
+    """Identity of environment and method; a new one starts a new segment."""
+
+
+class History(msgspec.Struct, frozen=True, kw_only=True):
+    """A series in first-parent order, oldest first."""
+
+    suite: str
+    case: str
+    device_class: str
+    variant: str
+    points: tuple[HistoryPoint, ...]
+
+
+class DeviceRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One card, as the pool or the store knows it."""
+
+    device: Device
+    environment: dict[str, Scalar] = {}
+    problem: str = ""
+    runs: int | None = None
+    """Stored runs, where it is the store that answers."""

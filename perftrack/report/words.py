@@ -1,0 +1,156 @@
+"""How numbers and verdicts are said, the same in text and Markdown. One unit for every time: µs."""
+
+from perftrack.judge.value import Interval
+from perftrack.model import Cause, Verdict
+from perftrack.report.value import DeviceLine, Report, Row
+
+NOT_KNOWN = "-"
+
+UNFUSED_MOVED = (Cause.UNFUSED_FASTER, Cause.UNFUSED_SLOWER)
+"""The variant did not change, its speedup did."""
+
+FOOTER = (
+    "Left of -> is the base. Slower and faster are per cent of the base time. "
+    "Speedup = baseline variant's time / variant's time: above 1 the variant wins."
+)
+
+FOOTER_WITHOUT_BASE = (
+    "Speedup = baseline variant's time / variant's time: above 1 the variant wins. Fusion gain = time of the same "
+    "steps, each well made / variant's time. GB/s counts each distinct byte once; copy: % of the best copy of the "
+    "same process (* the data fit the cache); model: % of the gain that the saved bytes promise."
+)
+
+
+def microseconds(seconds: float | None) -> str:
+    """Three to five digits: `2.48`, `127.4`, `12345`."""
+    if seconds is None:
+        return NOT_KNOWN
+    value = seconds * 1e6
+    return f"{value:.{2 if value < 9.995 else 1 if value < 999.95 else 0}f}"
+
+
+def times(value: float | None) -> str:
+    """`2.31x`."""
+    return NOT_KNOWN if value is None else f"{value:.2f}x"
+
+
+def share(value: float | None) -> str:
+    """`97 %`."""
+    return NOT_KNOWN if value is None else f"{100 * value:.0f} %"
+
+
+def percent(value: float) -> str:
+    """`0.04 %`, `0.4 %`, and `2 %` where nothing follows the point."""
+    return f"{_hundredths(value, 2 if 0 < value < 0.00095 else 1)}".removesuffix(".0") + " %"
+
+
+def gigabytes(bytes_per_s: float | None) -> str:
+    """10^9 bytes a second."""
+    return NOT_KNOWN if bytes_per_s is None else f"{bytes_per_s / 1e9:.0f}"
+
+
+def moved(before: str, after: str) -> str:
+    """`2.31x -> 1.94x`, or what is known of it."""
+    known = [one for one in (before, after) if one != NOT_KNOWN]
+    return " -> ".join(known if len(known) < 2 else (before, after)) or NOT_KNOWN
+
+
+def effect(ratio: float) -> str:
+    """Of a head ÷ base time ratio: `3.1 % slower`."""
+    size = _hundredths(abs(ratio - 1))
+    return "0.0 %" if size == "0.0" else f"{size} % {'slower' if ratio > 1 else 'faster'}"
+
+
+def change(interval: Interval, confidence: str) -> str:
+    """`10.0 % slower (95 % interval 9.8 to 10.2 %)`; bounds on both sides of 1 name their direction."""
+    if interval.low > 1:
+        bounds = f"{_hundredths(interval.low - 1)} to {_hundredths(interval.high - 1)} %"
+    elif interval.high < 1:
+        bounds = f"{_hundredths(1 - interval.high)} to {_hundredths(1 - interval.low)} %"
+    else:
+        bounds = f"{effect(interval.low)} to {effect(interval.high)}"
+    return f"{effect(interval.point)} ({confidence} interval {bounds})"
+
+
+def evidence(row: Row) -> str:
+    """What was seen: the change, the limit, what could have been seen, in how many rounds."""
+    if row.change is None:
+        return row.message
+    parts = [change(row.change, "99 %" if row.confirmed else "95 %"), f"limit {percent(row.min_effect)}"]
+    if row.detectable is not None:
+        parts.append(f"visible from {percent(row.detectable)}")
+    parts.append(f"{row.rounds} {'fresh ' if row.confirmed else ''}round{'' if row.rounds == 1 else 's'}")
+    return ", ".join(parts)
+
+
+def numbers(row: Row) -> str:
+    """Both times and the speedups, base -> head; empty where nothing was timed."""
+    own = moved(microseconds(row.base_s), microseconds(row.head_s))
+    baseline = moved(microseconds(row.baseline_base_s), microseconds(row.baseline_head_s))
+    speedup = moved(times(row.speedup_base), times(row.speedup_head))
+    named = ((f"{row.variant} {own} µs", own), (f"{row.baseline} {baseline} µs", baseline))
+    parts = [text for text, value in (*named, (f"speedup {speedup}", speedup)) if value != NOT_KNOWN]
+    return ", ".join(dict.fromkeys(parts))
+
+
+def counts(report: Report, leaving_out: dict[Verdict, int] | None = None) -> str:
+    """`1 slower, 3 faster, 119 same`; verdicts that nothing has are left out."""
+    left = {verdict: count - (leaving_out or {}).get(verdict, 0) for verdict, count in report.counts.items()}
+    return ", ".join(f"{count} {verdict.value}" for verdict, count in left.items() if count) or "nothing"
+
+
+def headline(report: Report) -> str:
+    """The verdict in one sentence, without the verdict's own word."""
+    if report.verdict == "RED":
+        classes = dict.fromkeys(row.device_class for row in report.rows if row.red)
+        where = next(iter(classes)) if len(classes) == 1 else f"{len(classes)} device classes"
+        return f"{_red(report)} on {where}"
+    if report.verdict == "INCOMPLETE":
+        return "; ".join(report.reasons)
+    if report.base is None:
+        return f"first measurement, nothing to compare with: {counts(report)}"
+    return f"no confirmed slowdown: {counts(report)}"
+
+
+def against(report: Report) -> str:
+    """`7e3f9a1 against b81c0d4`."""
+    return f"{report.head} against {report.base}" if report.base else report.head
+
+
+def device(line: DeviceLine) -> str:
+    """Coverage, common movement and sharpness of one device class, without its name."""
+    cards = f" on {len(line.cards)} cards" if len(line.cards) > 1 else ""
+    parts = [f"{line.measured} of {line.expected} variants measured{cards}"]
+    if line.speedups:
+        mean = moved(times(line.speedup_base), times(line.speedup_head))
+        parts.append(f"geometric mean speedup {mean} over {line.speedups}")
+    if line.detectable is not None and line.detectable_worst is not None:
+        parts.append(
+            f"changes visible from {percent(line.detectable)} (median), {percent(line.detectable_worst)} (worst)"
+        )
+    return ", ".join(parts)
+
+
+def needs_attention(row: Row) -> bool:
+    """Whether the row is worth its lines: all but what did not move and what has nothing to be compared with."""
+    if row.verdict is Verdict.SAME:
+        return row.cause in UNFUSED_MOVED or bool(row.message)
+    return row.verdict not in (Verdict.NEW, Verdict.REMOVED) or bool(row.message)
+
+
+def _red(report: Report) -> str:
+    reds = [row.verdict for row in report.rows if row.red]
+    newly = "" if report.base is None else "newly "
+    slower = reds.count(Verdict.SLOWER)
+    parts = [f"{slower} confirmed slowdown{'' if slower == 1 else 's'}"] if slower else []
+    parts += [
+        f"{reds.count(verdict)} {newly}{word}"
+        for verdict, word in ((Verdict.FAILED, "failing"), (Verdict.WRONG, "wrong"))
+        if verdict in reds
+    ]
+    return ", ".join(parts)
+
+
+def _hundredths(value: float, digits: int = 1) -> str:
+    """Per cent without the sign; two rounds that differ can have bounds beyond all sense."""
+    return f"{100 * value:.{digits}f}" if value < 100 else "over 9999"

@@ -1,0 +1,165 @@
+"""The one way to the database: transactions, retries, and its errors in our words.
+
+A transaction is a function of a connection, so that a deadlock or a lost connection can be answered by
+calling it again; everything the store writes is harmless to write twice.
+"""
+
+import random
+import shutil
+import sqlite3
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy import exc
+
+from perftrack.errors import PerftrackError, StoreError, UsageError
+from perftrack.store import engine
+from perftrack.store.address import Address
+
+T = TypeVar("T")
+
+PAUSES_S = (0.05, 0.2, 0.8, 2.0, 4.0)
+"""Before each further attempt, times a random factor of 0.5 to 1."""
+
+_RETRIED_STATES = frozenset({"40P01", "40001", "55P03"})
+"""Deadlock, serialization failure, lock not available."""
+
+_ELSEWHERE = "give another place with --db"
+_FULL = (
+    "cannot grow, the disk is full; what is stored is safe: make room, then continue with `perftrack submit --resume`"
+)
+_LOCKED = f"is locked by another program for more than {engine.LOCK_TIMEOUT_S:.0f} s: end that program, then try again"
+
+
+class Door:
+    """Transactions on one database."""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+
+    @cached_property
+    def _writer(self) -> sa.Engine:
+        return engine.writer(self.address)
+
+    @cached_property
+    def _reader(self) -> sa.Engine:
+        return engine.reader(self.address) if self.address.path else self._writer
+
+    def write(self, work: Callable[[sa.Connection], T]) -> T:
+        """Call `work` in a transaction that may write, again where the database asks for that; then commit."""
+        return self._transact(self._writer, work, PAUSES_S)
+
+    def read(self, work: Callable[[sa.Connection], T]) -> T:
+        """Call `work` in a transaction that only reads."""
+        return self._transact(self._reader, work, PAUSES_S)
+
+    def probe(self, work: Callable[[sa.Connection], T], *, write: bool = False) -> T:
+        """As `read` or `write`, but a database that does not answer is an error at once."""
+        return self._transact(self._writer if write else self._reader, work, ())
+
+    def close(self) -> None:
+        """Give all connections back."""
+        for name in ("_writer", "_reader"):
+            made: sa.Engine | None = self.__dict__.pop(name, None)
+            if made is not None:
+                made.dispose()
+
+    def _transact(self, through: sa.Engine, work: Callable[[sa.Connection], T], pauses: tuple[float, ...]) -> T:
+        with translated(self.address):
+            for pause in pauses:
+                try:
+                    with through.begin() as connection:
+                        return work(connection)
+                except exc.DBAPIError as error:
+                    if not _worth_another_try(error):
+                        raise
+                    time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 (jitter, not a secret)
+            with through.begin() as connection:
+                return work(connection)
+
+
+def _worth_another_try(error: exc.DBAPIError) -> bool:
+    """Deadlocks and lost connections of a server. SQLite has waited its own time-out already."""
+    if isinstance(error.orig, sqlite3.Error):
+        return False
+    return error.connection_invalidated or _state(error) in _RETRIED_STATES or _is_connection_failure(error)
+
+
+def _state(error: exc.DBAPIError) -> str:
+    return getattr(error.orig, "sqlstate", None) or ""
+
+
+def _is_connection_failure(error: exc.DBAPIError) -> bool:
+    """Class 08, a shutdown, or no state at all, which is how psycopg says that it could not connect."""
+    state = _state(error)
+    return isinstance(error, exc.OperationalError) and (state[:2] == "08" or state[:3] in {"", "57P"})
+
+
+@contextmanager
+def translated(address: Address) -> Generator[None]:
+    """Turn SQLAlchemy's and the drivers' errors into ours, one sentence each, without secrets."""
+    try:
+        yield
+    except exc.DBAPIError as error:
+        if isinstance(error.orig, sqlite3.Error):
+            raise _sqlite_error(error.orig, address) from error
+        raise _server_error(error, address) from error
+    except sqlite3.Error as error:
+        raise _sqlite_error(error, address) from error
+    except exc.TimeoutError as error:
+        raise StoreError(f"{address.label}: no free connection; another thread holds it") from error
+    except exc.SQLAlchemyError as error:
+        raise StoreError(f"{address.label}: {_first_line(error)}") from error
+
+
+_NO_ENTRY = f"cannot be opened for writing: mend the rights of the file and its folder, or {_ELSEWHERE}"
+
+_SQLITE_ERRORS: dict[int, tuple[type[PerftrackError], str]] = {
+    sqlite3.SQLITE_NOTADB: (UsageError, f"is not an SQLite database; {_ELSEWHERE}"),
+    sqlite3.SQLITE_FULL: (StoreError, _FULL),
+    sqlite3.SQLITE_BUSY: (StoreError, _LOCKED),
+    sqlite3.SQLITE_LOCKED: (StoreError, _LOCKED),
+    sqlite3.SQLITE_READONLY: (UsageError, _NO_ENTRY),
+    sqlite3.SQLITE_CANTOPEN: (UsageError, _NO_ENTRY),
+    sqlite3.SQLITE_PERM: (UsageError, _NO_ENTRY),
+    sqlite3.SQLITE_CORRUPT: (StoreError, f"is damaged: restore a copy, or {_ELSEWHERE}"),
+}
+"""What each primary result code means to the user, after the name of the file."""
+
+
+def _sqlite_error(error: sqlite3.Error, address: Address) -> PerftrackError:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # misuse of the driver carries none
+    if code == sqlite3.SQLITE_IOERR and _is_full(address, error):
+        code = sqlite3.SQLITE_FULL
+    kind, text = _SQLITE_ERRORS.get(code, (StoreError, ""))
+    return kind(f"{address.label} {text} ({error})" if text else f"{address.label}: {error}")
+
+
+def _is_full(address: Address, error: sqlite3.Error) -> bool:
+    """A write error that is a full disk, or a file at the size limit of its process or user."""
+    if getattr(error, "sqlite_errorname", "") == "SQLITE_IOERR_WRITE":
+        return True
+    return address.path is not None and shutil.disk_usage(address.path.parent).free < 2**20
+
+
+def _server_error(error: exc.DBAPIError, address: Address) -> StoreError:
+    label, state, text = address.label, _state(error), _first_line(error.orig)
+    if state == "53100":
+        return StoreError(f"{label} {_FULL} ({text})")
+    if state in _RETRIED_STATES:
+        return StoreError(f"{label} stays locked by other programs ({text}); try again later")
+    if state in {"42501", "25006"}:
+        return StoreError(f"{label} may not be written by this user ({text}): grant the right, or {_ELSEWHERE}")
+    if isinstance(error, exc.IntegrityError):
+        return StoreError(f"{label} refuses a value: {text}")
+    if error.connection_invalidated or _is_connection_failure(error):
+        return StoreError(f"{label} cannot be reached: {text}")
+    return StoreError(f"{label}: {text}")
+
+
+def _first_line(error: BaseException | None) -> str:
+    return (str(error).strip().splitlines() or ["no details"])[0]

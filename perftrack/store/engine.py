@@ -1,0 +1,143 @@
+"""Engines: how connections are made and what every connection is told first.
+
+SQLite has two, a writer and a reader. The writer takes the write lock when its transaction begins
+(`BEGIN IMMEDIATE`), since a transaction that reads first and writes later fails under load whatever its
+time-out; the reader must not, or every read would wait for the writers.
+"""
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import sqlalchemy as sa
+from sqlalchemy import event
+
+from perftrack.errors import UsageError
+from perftrack.store.address import Address, refuse_network
+
+LOCK_TIMEOUT_S = 30.0
+CONNECT_TIMEOUT_S = 10
+
+
+def prepare_folder(path: Path, *, create: bool) -> None:
+    """See that the file can lie there; UsageError naming what is wrong, with the remedy."""
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder; give the database a file name, e.g. {path / 'perftrack.db'}")
+    if not create and not path.exists():
+        raise UsageError(f"there is no database {path} yet: `perftrack submit` makes it, or name another with --db")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"the folder of {path} cannot be made: {error.strerror}; name another with --db") from error
+    mounts = Path("/proc/self/mountinfo")
+    if mounts.exists():  # Linux; elsewhere the file system cannot be asked so simply
+        refuse_network(path.resolve(), mounts.read_text(encoding="utf-8", errors="replace"))
+
+
+def writer(address: Address, *, foreign_keys: bool = True) -> sa.Engine:
+    """The engine for transactions that write. A migration that rebuilds a table wants foreign keys off."""
+    if address.path is None:
+        return _postgresql(address)
+    path, keys = address.path, "ON" if foreign_keys else "OFF"
+
+    def connect() -> sqlite3.Connection:
+        connection = _open(path, "mode=rwc")
+        try:
+            _use_wal(connection)
+            connection.execute(f"PRAGMA foreign_keys={keys}")
+            connection.execute("PRAGMA synchronous=NORMAL")
+            connection.execute("PRAGMA wal_autocheckpoint=16000")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    return _sqlite(connect, begin="BEGIN IMMEDIATE", size=1)
+
+
+def reader(address: Address) -> sa.Engine:
+    """The engine for transactions that only read."""
+    if address.path is None:
+        return _postgresql(address)
+    path = address.path
+
+    def connect() -> sqlite3.Connection:
+        connection = _open(path, _read_mode(path))
+        connection.execute("PRAGMA query_only=1")
+        return connection
+
+    return _sqlite(connect, begin="BEGIN", size=4)
+
+
+def _read_mode(path: Path) -> str:
+    """In a folder where no file can be made, WAL needs `immutable`; that is safe while there is no log."""
+    if os.access(path.parent, os.W_OK, effective_ids=True):
+        return "mode=rw"
+    log = path.with_name(path.name + "-wal")
+    return "mode=ro" if log.exists() and log.stat().st_size else "mode=ro&immutable=1"
+
+
+def _open(path: Path, mode: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        f"file:{quote(str(path))}?{mode}",
+        uri=True,
+        timeout=LOCK_TIMEOUT_S,
+        isolation_level=None,  # the driver would begin transactions on its own, and not around reads
+        check_same_thread=False,  # the pool gives a connection to one thread at a time
+    )
+    connection.execute("PRAGMA cache_size=-65536")
+    return connection
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Switch to the write-ahead log, once in the life of a file.
+
+    SQLite does not always wait its time-out for this lock, so several first starts at once are waited for here.
+    """
+    deadline = time.monotonic() + LOCK_TIMEOUT_S
+    while True:
+        try:
+            if connection.execute("PRAGMA journal_mode").fetchone() == ("wal",):
+                return
+            connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # only possible before the first table
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+        else:
+            return
+
+
+def _sqlite(connect: Callable[[], sqlite3.Connection], *, begin: str, size: int) -> sa.Engine:
+    engine = sa.create_engine(
+        "sqlite://",
+        creator=connect,
+        poolclass=sa.QueuePool,
+        pool_size=size,
+        max_overflow=0,
+        pool_timeout=2 * LOCK_TIMEOUT_S,
+        hide_parameters=True,
+    )
+
+    def begin_transaction(connection: sa.Connection) -> None:
+        connection.exec_driver_sql(begin)
+
+    event.listen(engine, "begin", begin_transaction)
+    return engine
+
+
+def _postgresql(address: Address) -> sa.Engine:
+    options: dict[str, Any] = {"connect_timeout": CONNECT_TIMEOUT_S, "application_name": "perftrack"}
+    for name in options.keys() & address.url.query.keys():
+        del options[name]
+    try:
+        return sa.create_engine(address.url, connect_args=options, hide_parameters=True)
+    except ImportError as error:
+        raise UsageError(
+            "PostgreSQL needs the driver psycopg, which is not installed: pip install 'perftrack[postgresql]'"
+        ) from error

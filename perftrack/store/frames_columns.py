@@ -1,0 +1,85 @@
+"""Columns of the frames and how values become them: the dtypes of an empty frame are those of a full one."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from perftrack.model import Cause, Status, Verdict
+
+UNPLACED = 2**31 - 1
+"""`commit_seq` of a revision whose place in the history is unknown (a shallow clone): it sorts last."""
+
+TIME = "datetime64[us, UTC]"
+_STATUS = pd.CategoricalDtype([word.value for word in Status])
+_VERDICT = pd.CategoricalDtype(["", *(word.value for word in Verdict)])
+_CAUSE = pd.CategoricalDtype([word.value for word in Cause])
+
+Columns = Mapping[str, Any]
+"""Name → dtype; `category` has the categories that occur, sorted."""
+
+RESULTS: Columns = {
+    "repo": "category", "commit": "str", "commit_seq": "int64", "dirty": "bool",
+    "commit_time": TIME, "measured_at": TIME, "branch": "category", "side": "category",
+    "suite": "category", "case": "str", "params": "str", "device": "category", "variant": "category",
+    "baseline": "category", "status": _STATUS, "verdict": _VERDICT, "cause": _CAUSE, "message": "str",
+    "run_id": "str", "device_uuid": "str", "node": "str", "env_key": "str", "method_key": "str",
+    "median_us": "float64", "p10_us": "float64", "p90_us": "float64", "baseline_us": "float64",
+    "speedup": "float64", "speedup_low": "float64", "speedup_high": "float64",
+    "fusion_gain": "float64", "fusion_gain_low": "float64", "fusion_gain_high": "float64",
+    "expected_gain": "float64", "fusion_efficiency": "float64",
+    "gbps": "float64", "utilization": "float64", "peak_utilization": "float64", "tflops": "float64",
+    "host_us": "float64", "error_l2": "float64", "error_max": "float64",
+    "n_samples": "int64", "rounds": "int64", "bad_blocks": "int64", "mode": "category",
+    "cold": "bool", "cached": "bool",
+    "registers": "Int64", "local_bytes": "Int64", "shared_bytes": "Int64", "launches": "Int64",
+    "occupancy": "float64", "code_digest": "str",
+}  # fmt: skip
+"""Schema perftrack.results/1, only ever added to. gbps is 10⁹ B/s, tflops 10¹²/s, utilization a fraction."""
+
+COMPARE: Columns = {
+    "suite": "str", "case": "str", "device": "str", "variant": "str",
+    "fused_us_base": "float64", "fused_us_head": "float64",
+    "unfused_us_base": "float64", "unfused_us_head": "float64",
+    "speedup_base": "float64", "speedup_head": "float64",
+    "change_pct": "float64", "time_change_pct": "float64",
+    "time_change_low_pct": "float64", "time_change_high_pct": "float64",
+    "verdict": _VERDICT, "cause": _CAUSE, "paired": "bool", "message": "str",
+}  # fmt: skip
+
+DEVICES: Columns = {
+    "device": "category", "uuid": "str", "name": "str", "backend": "category", "node": "str",
+    "memory_bytes": "int64", "compute_capability": "str", "multiprocessors": "int64", "l2_bytes": "int64",
+    "peak_gbps": "float64", "jobs": "int64", "last_measured_at": TIME, "environment": "str",
+}  # fmt: skip
+
+RUNS: Columns = {
+    "run_id": "str", "repo": "category", "commit": "str", "dirty": "bool", "base": "str", "branch": "category",
+    "started_at": TIME, "finished_at": TIME, "state": "category", "jobs": "int64", "expected_jobs": "int64",
+    "problems": "int64", **{word.value: "int64" for word in Verdict},
+}  # fmt: skip
+
+_SCALES = {"_us": 1e6, "gbps": 1e-9, "tflops": 1e-12, "_pct": 100.0}
+"""From the SI units of the store to the unit in the column's name."""
+
+
+def frame(columns: Columns, rows: Iterable[Sequence[Any]]) -> pd.DataFrame:
+    """A frame of rows that have the store's units, in the order of `columns`."""
+    values = list(zip(*rows, strict=True)) or [()] * len(columns)
+    made = {name: _column(name, kind, of) for (name, kind), of in zip(columns.items(), values, strict=True)}
+    return pd.DataFrame(made)
+
+
+def _column(name: str, kind: Any, values: Sequence[Any]) -> "pd.Series[Any]":
+    if kind == TIME:
+        instants = [np.iinfo("int64").min if value is None else value for value in values]  # the least one is NaT
+        return pd.Series(pd.DatetimeIndex(np.array(instants, "int64").view("datetime64[us]")).tz_localize("UTC"))
+    if isinstance(kind, str) and kind == "category":
+        words = sorted({value for value in values if value is not None})
+        kind = pd.CategoricalDtype(pd.Index(words, dtype="str"))
+    column: pd.Series[Any] = pd.Series(list(values), dtype=kind)
+    for unit, factor in _SCALES.items():
+        if name.endswith(unit) or f"{unit}_" in name:
+            return column * factor
+    return column

@@ -1,0 +1,105 @@
+"""How values become columns: samples as packed bytes, small documents as canonical JSON, NaN refused by name."""
+
+import math
+import sys
+import zlib
+from array import array
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from perftrack.errors import StoreError
+
+FLOAT64_ZLIB = 1
+"""Encoding number 1: little-endian float64 (samples) and int32 (blocks), zlib level 1."""
+
+_INT64 = range(-(2**63), 2**63)
+
+
+def _packed(code: str, values: Sequence[float]) -> bytes:
+    numbers = array(code, values)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return zlib.compress(numbers.tobytes(), 1)
+
+
+def _unpacked(code: str, data: bytes) -> tuple[Any, ...]:
+    numbers = array(code)
+    numbers.frombytes(zlib.decompress(data))
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return tuple(numbers)
+
+
+def pack_floats(values: Sequence[float]) -> bytes:
+    """Encoding 1 of float64 values: bit for bit, and a third of the size for timer ticks."""
+    return _packed("d", values)
+
+
+def unpack_floats(data: bytes) -> tuple[float, ...]:
+    """The inverse of `pack_floats`."""
+    return _unpacked("d", data)
+
+
+def pack_ints(values: Sequence[int]) -> bytes:
+    """Encoding 1 of int32 values."""
+    return _packed("i", values)
+
+
+def unpack_ints(data: bytes) -> tuple[int, ...]:
+    """The inverse of `pack_ints`."""
+    return _unpacked("i", data)
+
+
+def json_text(value: object) -> str:
+    """Canonical JSON: keys sorted, no white space."""
+    return msgspec.json.encode(value, order="sorted").decode()
+
+
+def plain(text: str) -> str:
+    """Text that both engines can hold: PostgreSQL has no NUL character."""
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+def refuse_unstorable(value: object, path: str) -> None:
+    """StoreError naming the field where `value` holds NaN, infinity or something that is no plain Python value.
+
+    NumPy's scalars are refused too: the SQLite driver would store their bytes without a word.
+    """
+    if isinstance(value, msgspec.Struct):
+        for name in value.__struct_fields__:
+            refuse_unstorable(getattr(value, name), f"{path}.{name}")
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            refuse_unstorable(item, f"{path}[{key!r}]")
+    elif isinstance(value, tuple | list):
+        _refuse_in_sequence(value, path)
+    else:
+        _refuse_scalar(value, path)
+
+
+def _refuse_in_sequence(values: Sequence[Any], path: str) -> None:
+    kinds = set(map(type, values))
+    if kinds == {float} and all(map(math.isfinite, values)):
+        return  # thousands of samples: the only case in which speed matters
+    for index, item in enumerate(values):
+        refuse_unstorable(item, f"{path}[{index}]")
+
+
+def _refuse_scalar(value: object, path: str) -> None:
+    if value is None or type(value) is bool:
+        return
+    if isinstance(value, str):  # also our enums
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise StoreError(f"{path} is text with a lone surrogate, which cannot be stored") from None
+    elif type(value) is int:
+        if value not in _INT64:
+            raise StoreError(f"{path} is {value}, which needs more than 64 bits and cannot be stored")
+    elif isinstance(value, float) and type(value).__module__ in {"builtins", "numpy"}:
+        if not math.isfinite(value):
+            raise StoreError(f"{path} is {value}; only finite numbers can be stored: say None and a status")
+    else:
+        raise StoreError(f"{path} is a {type(value).__module__}.{type(value).__name__}; convert it to int or float")

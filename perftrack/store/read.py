@@ -1,0 +1,369 @@
+"""What comes out of the store: the structs that went in, and lists of what there is."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from perftrack.judge.value import Finding
+from perftrack.model import Environment, JobResult, Measurement, Run, Status
+from perftrack.store import rows
+from perftrack.store.schema import (
+    declaration,
+    device,
+    device_class,
+    environment,
+    finding,
+    job_attempt,
+    kernel_case,
+    measurement,
+    method,
+    resources,
+    result,
+    revision,
+    run,
+    sample,
+    series,
+    suite,
+)
+from perftrack.store.value import DeviceUse, RunEntry, StoredRevision, StoredRun, StoredSummary
+
+Identity = tuple[str, str, str, int]
+
+_head = revision.alias("head")
+_base = revision.alias("base")
+
+
+def _all(table: sa.FromClause, *without: str) -> list[Any]:
+    return [column for column in table.c if column.name not in without]
+
+
+def _prefixed(table: sa.FromClause, prefix: str) -> list[Any]:
+    return [column.label(f"{prefix}{column.name}") for column in table.c]
+
+
+def _part(row: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    return {name.removeprefix(prefix): row[name] for name in row if name.startswith(prefix)}
+
+
+def _rows(connection: sa.Connection, question: sa.Select[*tuple[Any, ...]]) -> Sequence[Mapping[str, Any]]:
+    names = [column.name for column in question.selected_columns]
+    return [dict(zip(names, row, strict=True)) for row in connection.execute(question)]
+
+
+_RUNS = (
+    sa.select(*_all(run), *_prefixed(_head, "head__"), *_prefixed(_base, "base__"))
+    .join_from(run, _head, run.c.head_id == _head.c.id)
+    .join(_base, run.c.base_id == _base.c.id, isouter=True)
+)
+
+
+def _run(row: Mapping[str, Any]) -> Run:
+    head = _part(row, "head__")
+    base = _part(row, "base__") if row["base_id"] is not None else None
+    return rows.run(
+        row,
+        head["repo"],
+        rows.revision(head, row["head_branch"]),
+        rows.revision(base, row["base_branch"]) if base else None,
+    )
+
+
+def run_row(connection: sa.Connection, uid: str) -> tuple[int, Run] | None:
+    """The number and the run; None where there is none."""
+    found = _rows(connection, _RUNS.where(run.c.uid == uid))
+    return (found[0]["id"], _run(found[0])) if found else None
+
+
+def newest_runs(connection: sa.Connection, *, repo: str | None, prefix: str = "", last: int | None = None) -> list[str]:
+    """Uids, the newest first."""
+    question = sa.select(run.c.uid).order_by(run.c.started_us.desc(), run.c.id.desc()).limit(last)
+    if prefix:
+        question = question.where(run.c.uid.startswith(prefix, autoescape=True))
+    if repo is not None:
+        question = question.join(_head, run.c.head_id == _head.c.id).where(_head.c.repo == repo)
+    return list(connection.scalars(question))
+
+
+def stored_run(connection: sa.Connection, number: int, of: Run) -> StoredRun:
+    """Everything of a run but its samples."""
+    jobs = sa.select(job_attempt.c.declaration_id, job_attempt.c.device_id).where(job_attempt.c.run_id == number)
+    pairs = {tuple(row) for row in connection.execute(jobs)}
+    cases = _rows(connection, _CASES.where(declaration.c.id.in_({pair[0] for pair in pairs})))
+    devices = _rows(connection, _DEVICES.where(device.c.id.in_({pair[1] for pair in pairs})))
+    points = summaries(connection, result.c.run_id == number, _of_run(number))
+    return StoredRun(
+        run=of,
+        cases=[rows.case(row) for row in cases],
+        devices=[rows.device(row) for row in devices],
+        summaries=[point.summary for point in sorted(points, key=_case_order)],
+        findings=findings(connection, number),
+    )
+
+
+def _of_run(number: int) -> sa.ColumnElement[bool]:
+    """The table's key begins with the series: its revisions lead to a run's rows by the index."""
+    head = sa.select(run.c.head_id).where(run.c.id == number)
+    base = sa.select(run.c.base_id).where(run.c.id == number, run.c.base_id.is_not(None))
+    return result.c.revision_id.in_(sa.union(head, base))
+
+
+_CASES = (
+    sa.select(*_all(declaration), suite.c.name.label("suite"), kernel_case.c.key)
+    .join_from(declaration, kernel_case, declaration.c.case_id == kernel_case.c.id)
+    .join(suite, kernel_case.c.suite_id == suite.c.id)
+    .order_by(suite.c.name, kernel_case.c.key, declaration.c.id)
+)
+
+_DEVICES = (
+    sa.select(*_all(device), device_class.c.name.label("device_class"))
+    .join_from(device, device_class, device.c.device_class_id == device_class.c.id)
+    .order_by(device_class.c.name, device.c.uuid, device.c.id)
+)
+
+
+def findings(connection: sa.Connection, run_id: int) -> list[Finding]:
+    """All findings of one run, by suite, case, device class and variant."""
+    question = (
+        sa.select(
+            *_all(finding, "run_id", "case_id", "device_class_id"),
+            suite.c.name.label("suite"),
+            kernel_case.c.key.label("case_key"),
+            device_class.c.name.label("device_class"),
+        )
+        .join_from(finding, kernel_case, finding.c.case_id == kernel_case.c.id)
+        .join(suite, kernel_case.c.suite_id == suite.c.id)
+        .join(device_class, finding.c.device_class_id == device_class.c.id)
+        .where(finding.c.run_id == run_id)
+    )
+    found = [rows.finding(row) for row in _rows(connection, question)]
+    return sorted(found, key=lambda one: (one.suite, one.case_key, one.device_class, one.variant))
+
+
+SUMMARIES = (
+    sa.select(
+        *_all(result, "declaration_id", "device_id", "environment_id", "resources_id"),
+        *_all(resources, "id", "digest"),
+        *_prefixed(revision, "revision__"),
+        suite.c.name.label("suite"),
+        kernel_case.c.key.label("case_key"),
+        device_class.c.name.label("device_class"),
+        series.c.variant,
+        series.c.baseline,
+        method.c.digest.label("method_digest"),
+        declaration.c.min_effect,
+        device.c.uuid.label("device_uuid"),
+        environment.c.digest.label("environment_digest"),
+        run.c.uid.label("run_uid"),
+        run.c.started_us.label("measured_us"),
+        run.c.head_branch,
+        run.c.base_branch,
+    )
+    .join_from(result, series, result.c.series_id == series.c.id)
+    .join(kernel_case, series.c.case_id == kernel_case.c.id)
+    .join(suite, kernel_case.c.suite_id == suite.c.id)
+    .join(device_class, series.c.device_class_id == device_class.c.id)
+    .join(method, series.c.method_id == method.c.id)
+    .join(resources, result.c.resources_id == resources.c.id)
+    .join(revision, result.c.revision_id == revision.c.id)
+    .join(run, result.c.run_id == run.c.id)
+    .join(declaration, result.c.declaration_id == declaration.c.id)
+    .join(device, result.c.device_id == device.c.id, isouter=True)
+    .join(environment, result.c.environment_id == environment.c.id, isouter=True)
+)
+
+
+def summaries(connection: sa.Connection, *where: sa.ColumnElement[bool]) -> list[StoredSummary]:
+    """Stored summaries in topological order, then by run, suite, case, device class, variant and side."""
+    found = [_summary(row) for row in _rows(connection, SUMMARIES.where(*where))]
+    return sorted(found, key=_summary_order)
+
+
+def _summary(row: Mapping[str, Any]) -> StoredSummary:
+    branch = row["head_branch"] if row["side"] == "head" else row["base_branch"]
+    return StoredSummary(
+        revision=_stored_revision(_part(row, "revision__"), branch),
+        run_uid=row["run_uid"],
+        measured_us=row["measured_us"],
+        baseline=row["baseline"],
+        method_digest=row["method_digest"],
+        min_effect=row["min_effect"],
+        summary=rows.summary(row),
+    )
+
+
+def _summary_order(point: StoredSummary) -> tuple[Any, ...]:
+    return (*point.revision.order, point.measured_us, point.run_uid, *_case_order(point))
+
+
+def _case_order(point: StoredSummary) -> tuple[Any, ...]:
+    """Head before base, as everywhere."""
+    one = point.summary
+    return (one.suite, one.case_key, one.device_class, one.variant, one.side != "head")
+
+
+def _stored_revision(row: Mapping[str, Any], branch: str | None = None) -> StoredRevision:
+    return StoredRevision(id=row["id"], repo=row["repo"], revision=rows.revision(row, branch))
+
+
+def revisions(connection: sa.Connection, repo: str | None, prefix: str) -> list[StoredRevision]:
+    """Those whose commit, or whose dirty tree, begins so; in topological order."""
+    matches = revision.c.sha.startswith(prefix, autoescape=True) | (
+        (revision.c.dirty == 1) & revision.c.tree.startswith(prefix, autoescape=True)
+    )
+    question = sa.select(revision).where(matches)
+    if repo is not None:
+        question = question.where(revision.c.repo == repo)
+    return sorted((_stored_revision(row) for row in _rows(connection, question)), key=lambda one: one.order)
+
+
+def revisions_of(connection: sa.Connection, numbers: sa.Select[*tuple[Any, ...]]) -> list[StoredRevision]:
+    """Those whose row numbers a query gives; in topological order."""
+    found = _rows(connection, sa.select(revision).where(revision.c.id.in_(numbers)))
+    return sorted((_stored_revision(row) for row in found), key=lambda one: one.order)
+
+
+def device_class_names(connection: sa.Connection) -> dict[str, int]:
+    """Every stored device class."""
+    return {name: number for number, name in connection.execute(sa.select(device_class.c.id, device_class.c.name))}
+
+
+def winners(connection: sa.Connection, run_id: int) -> dict[int, Identity]:
+    """The attempt that counts for each job of a run: the last one that is not the machine's failure."""
+    return {number: identity for identity, (number, *_) in _winning(connection, run_id).items()}
+
+
+def done(connection: sa.Connection, run_id: int) -> set[Identity]:
+    """Jobs that need no further attempt. A first failure without any measurement is only strike one."""
+    measured = set(
+        connection.scalars(
+            sa.select(measurement.c.job_attempt_id)
+            .join(job_attempt, measurement.c.job_attempt_id == job_attempt.c.id)
+            .where(job_attempt.c.run_id == run_id)
+            .distinct()
+        )
+    )
+    return {
+        identity
+        for identity, (number, attempt, status) in _winning(connection, run_id).items()
+        if status != Status.FAILED or attempt >= 2 or number in measured
+    }
+
+
+def _winning(connection: sa.Connection, run_id: int) -> dict[Identity, tuple[int, int, str]]:
+    question = (
+        sa.select(
+            suite.c.name,
+            kernel_case.c.key,
+            device_class.c.name,
+            job_attempt.c.round,
+            job_attempt.c.id,
+            job_attempt.c.attempt,
+            job_attempt.c.status,
+        )
+        .join_from(job_attempt, kernel_case, job_attempt.c.case_id == kernel_case.c.id)
+        .join(suite, kernel_case.c.suite_id == suite.c.id)
+        .join(device_class, job_attempt.c.device_class_id == device_class.c.id)
+        .where(job_attempt.c.run_id == run_id, job_attempt.c.status != Status.INFRA.value)
+        .order_by(job_attempt.c.attempt)
+    )
+    found: dict[Identity, tuple[int, int, str]] = {}
+    for name, key, class_name, number_of_round, *rest in connection.execute(question):
+        found[name, key, class_name, number_of_round] = (rest[0], rest[1], rest[2])
+    return found
+
+
+def jobs(connection: sa.Connection, run_id: int) -> list[JobResult]:
+    """The winning attempts of a run, whole, by suite, case, device class and round."""
+    won = winners(connection, run_id)
+    measured = _measurements(connection, run_id)
+    environments: dict[str, Environment] = {}
+    made: list[JobResult] = []
+    question = (
+        sa.select(*_all(job_attempt), environment.c.entries)
+        .join(environment, job_attempt.c.environment_id == environment.c.id, isouter=True)
+        .where(job_attempt.c.run_id == run_id)
+    )
+    for row in _rows(connection, question):
+        if row["id"] not in won:
+            continue
+        entries = row["entries"]
+        if entries is not None and entries not in environments:
+            environments[entries] = rows.environment(entries)
+        name, key, class_name, _ = won[row["id"]]
+        whole = {**row, "suite": name, "case_key": key, "device_class": class_name}
+        made.append(rows.job(whole, environments.get(entries or ""), tuple(measured.get(row["id"], ()))))
+    return sorted(made, key=lambda one: (one.suite, one.case_key, one.device_class, one.round))
+
+
+def _measurements(connection: sa.Connection, run_id: int) -> dict[int, list[Measurement]]:
+    """By attempt, in the order they were given."""
+    same = sa.and_(*(measurement.c[name] == sample.c[name] for name in ("job_attempt_id", "side", "variant")))
+    question = (
+        sa.select(*_all(measurement), sample.c.samples_s, sample.c.blocks)
+        .join(job_attempt, measurement.c.job_attempt_id == job_attempt.c.id)
+        .join(sample, same, isouter=True)
+        .where(job_attempt.c.run_id == run_id)
+        .order_by(measurement.c.job_attempt_id, measurement.c.ordinal)
+    )
+    found = _rows(connection, question)
+    numbers = {row["resources_id"] for row in found}
+    used = {
+        row["id"]: rows.resources(row)
+        for row in _rows(connection, sa.select(resources).where(resources.c.id.in_(numbers)))
+    }
+    made: dict[int, list[Measurement]] = {}
+    for row in found:
+        made.setdefault(row["job_attempt_id"], []).append(rows.measurement(row, used[row["resources_id"]]))
+    return made
+
+
+def device_uses(connection: sa.Connection) -> list[DeviceUse]:
+    """Every device of the newest description, by class, UUID."""
+    newest = sa.select(
+        job_attempt.c.device_id,
+        sa.func.count().label("jobs"),
+        sa.func.max(job_attempt.c.started_us).label("last_us"),
+        sa.func.max(job_attempt.c.id).filter(job_attempt.c.environment_id.is_not(None)).label("last_id"),
+    ).group_by(job_attempt.c.device_id)
+    counted = {row.device_id: row for row in connection.execute(newest)}
+    environments = _environments_of(connection, [row.last_id for row in counted.values()])
+    return [
+        DeviceUse(
+            device=rows.device(row),
+            jobs=counted[row["id"]].jobs,
+            last_us=counted[row["id"]].last_us,
+            environment=environments.get(counted[row["id"]].last_id),
+        )
+        for row in _rows(connection, _DEVICES)
+        if row["id"] in counted
+    ]
+
+
+def _environments_of(connection: sa.Connection, attempts: Iterable[int | None]) -> dict[int, Environment]:
+    question = (
+        sa.select(job_attempt.c.id, environment.c.entries)
+        .join(environment, job_attempt.c.environment_id == environment.c.id)
+        .where(job_attempt.c.id.in_([number for number in attempts if number is not None]))
+    )
+    return {number: rows.environment(entries) for number, entries in connection.execute(question)}
+
+
+def run_entries(connection: sa.Connection, *, repo: str | None, last: int | None) -> list[RunEntry]:
+    """The newest runs, the newest first."""
+    question = _RUNS.order_by(run.c.started_us.desc(), run.c.id.desc()).limit(last)
+    if repo is not None:
+        question = question.where(_head.c.repo == repo)
+    found = _rows(connection, question)
+    numbers = [row["id"] for row in found]
+    counts = sa.select(job_attempt.c.run_id, sa.func.count()).group_by(job_attempt.c.run_id)
+    attempts = {row[0]: row[1] for row in connection.execute(counts.where(job_attempt.c.run_id.in_(numbers)))}
+    verdicts: dict[int, dict[str, int]] = {}
+    tally = sa.select(finding.c.run_id, finding.c.verdict, sa.func.count()).group_by(
+        finding.c.run_id, finding.c.verdict
+    )
+    for number, verdict, count in connection.execute(tally.where(finding.c.run_id.in_(numbers))):
+        verdicts.setdefault(number, {})[verdict] = count
+    return [
+        RunEntry(run=_run(row), jobs=attempts.get(row["id"], 0), verdicts=verdicts.get(row["id"], {})) for row in found
+    ]

@@ -1,0 +1,224 @@
+"""Structs to rows and back, side by side, so that both directions stay in step.
+
+A row is a mapping from column name to value. Columns that are references (`…_id`) are the business of
+`dimensions` and `write`.
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+from functools import cache
+from typing import Any, TypeVar
+
+import msgspec
+
+from perftrack.judge.value import Finding, Interval, Summary
+from perftrack.model import Case, Device, Environment, JobResult, Measurement, Method, Resources, Revision, Run
+from perftrack.store import pack
+
+T = TypeVar("T", bound=msgspec.Struct)
+Row = Mapping[str, Any]
+
+SUMMARY_REFERENCES = {
+    "suite", "case_key", "device_class", "variant", "side", "device_uuid", "environment_digest", "resources",
+}  # fmt: skip
+"""Fields of a `Summary` that are keys or references of its row."""
+FINDING_REFERENCES = {"suite", "case_key", "device_class", "variant"}
+
+
+@cache
+def _fields(kind: type[msgspec.Struct], of: type) -> frozenset[str]:
+    """Names of the fields of `kind` that are (optional) values of type `of`."""
+    return frozenset(field.name for field in msgspec.structs.fields(kind) if field.type in {of, of | None})
+
+
+def _columns(value: msgspec.Struct, without: set[str]) -> dict[str, Any]:
+    """Scalars and intervals of a struct as columns; anything else must be in `without`."""
+    row: dict[str, Any] = {}
+    for name in value.__struct_fields__:
+        if name in without:
+            continue
+        field = getattr(value, name)
+        if name in _fields(type(value), Interval):
+            row |= _interval_columns(name, field)
+        else:
+            row[name] = _scalar(field)
+    return row
+
+
+def _scalar(value: Any) -> Any:
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, str):
+        return pack.plain(value)
+    return float(value) if isinstance(value, float) else value  # NumPy's float64 is a float
+
+
+def _interval_columns(name: str, interval: Interval | None) -> dict[str, float | None]:
+    values = (None, None, None) if interval is None else (interval.point, interval.low, interval.high)
+    return {column: _scalar(value) for column, value in zip((name, f"{name}_low", f"{name}_high"), values, strict=True)}
+
+
+def _struct(kind: type[T], row: Row, **given: Any) -> T:
+    """The inverse of `_columns`; `given` are the fields that no column of their own holds."""
+    fields = dict(given)
+    for name in kind.__struct_fields__:
+        if name in given:
+            continue
+        value = row[name]
+        if name in _fields(kind, bool):
+            value = bool(value)
+        elif name in _fields(kind, Interval) and value is not None:
+            value = Interval(value, row[f"{name}_low"], row[f"{name}_high"])
+        fields[name] = value
+    return msgspec.convert(fields, kind)
+
+
+def _decoded(text: str, kind: Any) -> Any:
+    return msgspec.json.decode(text, type=kind)
+
+
+def summary_row(summary: Summary) -> dict[str, Any]:
+    """All but the references."""
+    return _columns(summary, SUMMARY_REFERENCES)
+
+
+def summary(row: Row) -> Summary:
+    """From a row of `result` joined with its dimensions."""
+    return _struct(
+        Summary,
+        row,
+        device_uuid=row["device_uuid"] or "",
+        environment_digest=row["environment_digest"] or "",
+        resources=resources(row),
+    )
+
+
+def finding_row(finding: Finding) -> dict[str, Any]:
+    """All but the references."""
+    row = _columns(finding, FINDING_REFERENCES | {"ratios"})
+    return row | {"ratios": pack.json_text([float(ratio) for ratio in finding.ratios])}
+
+
+def finding(row: Row) -> Finding:
+    """From a row of `finding` joined with its dimensions."""
+    return _struct(Finding, row, ratios=_decoded(row["ratios"], tuple[float, ...]))
+
+
+def resources_row(used: Resources) -> dict[str, Any]:
+    """One row for equal compiled code."""
+    return _columns(used, set())
+
+
+def resources(row: Row) -> Resources:
+    """From the columns of `resources` in a joined row."""
+    return _struct(Resources, row)
+
+
+def case_row(case: Case) -> dict[str, Any]:
+    """What a tree declares of a case; its suite and key are its identity and not columns here."""
+    documents = {name: pack.json_text(getattr(case, name)) for name in ("params", "variants", "traffic")}
+    return _columns(case, {"suite", "key", *documents}) | documents
+
+
+def case(row: Row) -> Case:
+    """From a row of `declaration` joined with its case and suite."""
+    fields = {field.name: field.type for field in msgspec.structs.fields(Case)}
+    documents = {name: _decoded(row[name], fields[name]) for name in ("params", "variants", "traffic")}
+    return _struct(Case, row, **documents)
+
+
+def device_row(device: Device) -> dict[str, Any]:
+    """All but its class."""
+    return _columns(device, {"device_class"})
+
+
+def device(row: Row) -> Device:
+    """From a row of `device` joined with its class."""
+    return _struct(Device, row)
+
+
+def environment(entries: str) -> Environment:
+    """From the text of its entries."""
+    return Environment(entries=_decoded(entries, dict[str, bool | int | float | str]))
+
+
+def method(document: str) -> Method:
+    """From its whole document."""
+    return _decoded(document, Method)
+
+
+def revision_row(revision: Revision) -> dict[str, Any]:
+    """All but the branch, which is the run's: a commit lies on many branches."""
+    row = _columns(revision, {"branch", "parent"})
+    return row | {"parent_sha": revision.parent}
+
+
+def revision(row: Row, branch: str | None) -> Revision:
+    """From a row of `revision`."""
+    return _struct(Revision, row, parent=row["parent_sha"], branch=branch)
+
+
+def run_row(run: Run) -> dict[str, Any]:
+    """All but its revisions."""
+    documents = {name: pack.json_text(getattr(run, name)) for name in ("options", "problems")}
+    row = _columns(run, {"repo", "head", "base", *documents})
+    return row | documents | {"head_branch": run.head.branch, "base_branch": run.base.branch if run.base else None}
+
+
+def run(row: Row, repo: str, head: Revision, base: Revision | None) -> Run:
+    """From a row of `run` and its revisions."""
+    fields = {field.name: field.type for field in msgspec.structs.fields(Run)}
+    documents = {name: _decoded(row[name], fields[name]) for name in ("options", "problems")}
+    return _struct(Run, row, repo=repo, head=head, base=base, **documents)
+
+
+_TRACES = ("canary_s", "clock_mhz")
+_LISTS = ("bad_blocks", "throttle_reasons", "source_digest")
+
+
+def job_row(result: JobResult) -> dict[str, Any]:
+    """One attempt, without its measurements."""
+    elsewhere = {"suite", "case_key", "device_class", "environment", "measurements", *_TRACES, *_LISTS}
+    row = _columns(result, elsewhere)
+    row |= {name: pack.pack_floats(getattr(result, name)) for name in _TRACES}
+    return row | {name: pack.json_text(getattr(result, name)) for name in _LISTS}
+
+
+def job(row: Row, environment: Environment | None, measurements: tuple[Measurement, ...]) -> JobResult:
+    """From a row of `job_attempt` joined with suite, case and device class."""
+    fields = {field.name: field.type for field in msgspec.structs.fields(JobResult)}
+    given = {name: pack.unpack_floats(row[name]) for name in _TRACES}
+    given |= {name: _decoded(row[name], fields[name]) for name in _LISTS}
+    return _struct(JobResult, row, environment=environment, measurements=measurements, **given)
+
+
+def measurement_row(measured: Measurement, ordinal: int) -> dict[str, Any]:
+    """One measurement, without its samples; `ordinal` keeps the order in the job."""
+    return _columns(measured, {"samples_s", "blocks", "resources"}) | {"ordinal": ordinal}
+
+
+def sample_row(measured: Measurement) -> dict[str, Any] | None:
+    """The raw samples of one measurement; None where there are none."""
+    if not measured.samples_s and not measured.blocks:
+        return None
+    return {
+        "side": measured.side,
+        "variant": measured.variant,
+        "encoding": pack.FLOAT64_ZLIB,
+        "samples_s": pack.pack_floats(measured.samples_s),
+        "blocks": pack.pack_ints(measured.blocks),
+    }
+
+
+def measurement(row: Row, used: Resources) -> Measurement:
+    """From a row of `measurement` joined with its samples, which may be absent."""
+    packed = row["samples_s"] is not None
+    return _struct(
+        Measurement,
+        row,
+        samples_s=pack.unpack_floats(row["samples_s"]) if packed else (),
+        blocks=pack.unpack_ints(row["blocks"]) if packed else (),
+        resources=used,
+    )

@@ -1,0 +1,233 @@
+"""The store as the rest of perftrack sees it: structs in, structs out."""
+
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Literal, Self, TypeVar
+
+import sqlalchemy as sa
+
+from perftrack.errors import UsageError
+from perftrack.judge.value import Finding, Summary
+from perftrack.model import Case, Device, JobResult, Run
+from perftrack.store import address, engine, glob, migrate, read
+from perftrack.store.door import Door
+from perftrack.store.read import Identity
+from perftrack.store.schema import device_class, kernel_case, result, run, series, suite
+from perftrack.store.value import DeviceUse, RunEntry, StoredRevision, StoredRun, StoredSummary
+from perftrack.store.write import Writer
+
+T = TypeVar("T")
+
+
+class Store:
+    """One database of runs. Any number of threads and processes may write; none may cross a fork."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+        self._writer = Writer(door)
+
+    @classmethod
+    def open(cls, url: str, *, create: bool = True, checked: bool = True) -> Self:
+        """Open the database at `url` (`sqlite:///FILE`, `postgresql://…` or a path).
+
+        `create` makes file and tables where there are none, and tries now whether it can be written, so that a
+        run does not measure for nothing. Without `checked` any schema will do: only `current` and `upgrade`
+        may be called then. Raises UsageError, StoreError or SchemaOutdatedError.
+        """
+        parsed = address.parse(url)
+        if parsed.path is not None:
+            engine.prepare_folder(parsed.path, create=create)
+        door = Door(parsed)
+        try:
+            if create:
+                migrate.create_if_empty(door)
+            else:
+                found = door.probe(migrate.version)
+                if checked:
+                    migrate.check(found, parsed)
+        except BaseException:
+            door.close()
+            raise
+        return cls(door)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._door.close()
+
+    @property
+    def label(self) -> str:
+        """Where it is, for people: no password."""
+        return self._door.address.label
+
+    # Schema
+
+    def current(self) -> str | None:
+        """The schema the database has; None where it is empty."""
+        return self._door.read(migrate.version)
+
+    def upgrade(self) -> None:
+        """Bring the database to the schema of this program."""
+        self._door.close()
+        migrate.upgrade(self._door.address)
+
+    # Writing
+
+    def begin_run(self, new: Run) -> bool:
+        """Store a run; False, and nothing changed, where it is stored already."""
+        return self._writer.begin_run(new)
+
+    def add_job(self, run_uid: str, case: Case, attempt: JobResult, device: Device) -> bool:
+        """Store one attempt, whole, in one transaction; False where the same is stored already.
+
+        StoreError where the same (run, case, device class, round, attempt) is stored with other content.
+        """
+        return self._writer.add_job(run_uid, case, attempt, device)
+
+    def finish_run(
+        self,
+        run_uid: str,
+        *,
+        state: Literal["running", "complete", "interrupted"],
+        finished_us: int,
+        summaries: Sequence[Summary],
+        findings: Sequence[Finding],
+        problems: Sequence[str] | None = None,
+    ) -> None:
+        """Store the answers of a run and how it ended. Doing it again replaces them: they follow from the attempts."""
+        self._writer.finish_run(
+            run_uid, state=state, finished_us=finished_us, summaries=summaries, findings=findings, problems=problems
+        )
+
+    def read(self, work: Callable[[sa.Connection], T]) -> T:
+        """Call `work` with a connection, in a transaction that only reads."""
+        return self._door.read(work)
+
+    # Reading one run
+
+    def find_run(self, text: str) -> str:
+        """The uid that `text` means: `latest`, or the first digits of one; UsageError otherwise."""
+        if text == "latest":
+            newest = self.latest_run()
+            if newest is None:
+                raise UsageError(f"{self.label} has no run yet: `perftrack submit` makes one")
+            return newest
+        found = self.read(lambda connection: read.newest_runs(connection, repo=None, prefix=text)) if text else []
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise UsageError(f"run {text!r} is ambiguous: {_some(found)}; give more digits")
+        newest = self.read(lambda connection: read.newest_runs(connection, repo=None, last=3))
+        there = f"the newest are {_some(newest)}" if newest else "it has none yet"
+        raise UsageError(f"{self.label} has no run {text!r}; {there}")
+
+    def latest_run(self, repo: str | None = None) -> str | None:
+        """Uid of the run that started last, of `repo` or of any; None where there is none."""
+        found = self.read(lambda connection: read.newest_runs(connection, repo=repo, last=1))
+        return found[0] if found else None
+
+    def load_run(self, uid: str) -> StoredRun:
+        """Everything of a run but its samples; UsageError where it is unknown."""
+        return self._of_run(uid, read.stored_run)
+
+    def jobs(self, uid: str) -> list[JobResult]:
+        """The attempts that count, whole: of each job the last one that the machine did not spoil."""
+        return self._of_run(uid, lambda connection, number, _: read.jobs(connection, number))
+
+    def done_jobs(self, uid: str) -> set[Identity]:
+        """Identities (suite, case key, device class, round) of the jobs that need no further attempt."""
+        return self._of_run(uid, lambda connection, number, _: read.done(connection, number))
+
+    def _of_run(self, uid: str, work: Callable[[sa.Connection, int, Run], T]) -> T:
+        def whole(connection: sa.Connection) -> T:
+            found = read.run_row(connection, uid)
+            if found is None:
+                raise UsageError(f"{self.label} has no run {uid}")
+            return work(connection, *found)
+
+        return self.read(whole)
+
+    # Reading across runs
+
+    def find_revision(self, repo: str | None, prefix: str) -> StoredRevision:
+        """The stored revision whose commit (or dirty tree) begins with `prefix`; a clean one goes before a dirty one.
+
+        UsageError where there is none, or more than one.
+        """
+        found = self._matching(repo, prefix)
+        if not found:
+            raise UsageError(f"{self.label} has no results of a revision {prefix!r}: give the first digits of a commit")
+        return found[0]
+
+    def _matching(self, repo: str | None, prefix: str) -> list[StoredRevision]:
+        """At most one; UsageError where `prefix` means several."""
+        dirty = prefix.endswith("+dirty")
+        found = self.read(lambda connection: read.revisions(connection, repo, prefix.removesuffix("+dirty")))
+        kind = [one for one in found if one.revision.dirty is dirty] or found
+        if len(kind) > 1:
+            names = _some([f"{one.repo} {one.revision.label} (tree {one.revision.tree[:7]})" for one in kind])
+            raise UsageError(f"revision {prefix!r} is ambiguous: {names}; give more digits, or those of a dirty tree")
+        return kind
+
+    def summaries(self, of: StoredRevision | str, device: str | None = None) -> list[StoredSummary]:
+        """All summaries of one revision, of every run, the oldest run first; none where the revision is unknown.
+
+        `device` is a device class or a pattern with * and ?.
+        """
+        matching = self._matching(None, of) if isinstance(of, str) else [of]
+        numbers = [one.id for one in matching]
+        where = [result.c.revision_id.in_(numbers), *self._device_filter(device)]
+        return self.read(lambda connection: read.summaries(connection, *where))
+
+    def history(
+        self, case: str, *, device: str | None = None, variant: str | None = None, suite_name: str | None = None
+    ) -> list[StoredSummary]:
+        """All summaries of the case of this key, in topological order of their revisions."""
+        cases = sa.select(kernel_case.c.id).where(kernel_case.c.key == case)
+        if suite_name is not None:
+            cases = cases.join(suite, kernel_case.c.suite_id == suite.c.id).where(suite.c.name == suite_name)
+        where = [series.c.case_id.in_(cases), *self._device_filter(device)]
+        if variant is not None:
+            where.append(series.c.variant == variant)
+        return self.read(lambda connection: read.summaries(connection, *where))
+
+    def _device_filter(self, pattern: str | None) -> list[sa.ColumnElement[bool]]:
+        if not pattern:
+            return []
+        known = self.read(read.device_class_names)
+        numbers = [known[name] for name in glob.matching(pattern, known)]
+        return [device_class.c.id.in_(numbers)]
+
+    def findings(self, base: StoredRevision, head: StoredRevision) -> list[Finding]:
+        """Of the newest complete run that compared the two side by side; none where there is no such run."""
+        question = (
+            sa.select(run.c.id)
+            .where(run.c.head_id == head.id, run.c.base_id == base.id, run.c.state == "complete")
+            .order_by(run.c.started_us.desc(), run.c.id.desc())
+            .limit(1)
+        )
+
+        def work(connection: sa.Connection) -> list[Finding]:
+            number = connection.execute(question).scalar()
+            return [] if number is None else read.findings(connection, number)
+
+        return self.read(work)
+
+    def devices(self) -> list[DeviceUse]:
+        """Every device that ever did a job, by class and UUID."""
+        return self.read(read.device_uses)
+
+    def runs(self, *, repo: str | None = None, last: int | None = None) -> list[RunEntry]:
+        """The newest runs, the newest first."""
+        return self.read(lambda connection: read.run_entries(connection, repo=repo, last=last))
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

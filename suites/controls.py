@@ -1,0 +1,44 @@
+"""Controls: where fusion has nothing to save, `fused` must not be faster than `steps`."""
+
+from typing import Any
+
+from kernels import gemm_bias_relu as gemm
+from kernels import relu
+from perftrack.declare import benchmark, variant
+
+
+@benchmark(
+    variants={
+        "unfused": variant(relu.unfused),
+        "steps": variant(cuda=relu.steps),
+        "fused": variant(cuda=relu.fused, cpu=relu.fused_cpu, requires={"cpu": ["numba"]}),
+    },
+    reference=relu.reference,
+    axes={
+        "cuda": {"dtype": ["float32"], "n": [2**26]},
+        "cpu": {"dtype": ["float32"], "n": [2**22]},
+    },
+    traffic=relu.traffic,
+)
+def control_single_op(rng: Any, dtype: str, n: int) -> Any:
+    """One relu: the same kernel as `steps` and as `fused`."""
+    return rng.normal(n, dtype)
+
+
+@benchmark(
+    variants={
+        "unfused": variant(gemm.unfused, tolerance=4),
+        "steps": variant(cuda=gemm.steps, tolerance=4),
+        "fused": variant(cuda=gemm.fused, cpu=gemm.fused_cpu, requires={"cpu": ["numba"]}),
+    },
+    reference=gemm.reference,
+    axes={
+        "cuda": {"dtype": ["float16"], "n": [8192]},
+        "cpu": {"dtype": ["float32"], "n": [1024]},
+    },
+    traffic=gemm.traffic,
+    tolerance={"float32": 1e-5},  # sums of n products: their round-off grows like the root of n
+)
+def control_large_gemm(rng: Any, dtype: str, n: int) -> Any:
+    """relu(a @ b + bias) of large square matrices: the product takes nearly all the time."""
+    return rng.normal((n, n), dtype), rng.normal((n, n), dtype) * n**-0.5, rng.normal(n, dtype)

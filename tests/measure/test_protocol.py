@@ -1,0 +1,224 @@
+"""The protocol over an engine whose clock is scripted, for what real hardware does not do on request."""
+
+import itertools
+from contextlib import nullcontext
+
+import numpy as np
+import pytest
+
+from perftrack.declare import benchmark
+from perftrack.measure.cpu import CpuEngine
+from perftrack.measure.engine import Block, Cost, DeviceLostError, Loop, State
+from perftrack.measure.host import identify_cpu
+from perftrack.measure.protocol import measure, mix_of
+from perftrack.measure.subject import Subject
+from perftrack.model import Job, Method, Status, Traffic
+
+METHOD = Method(blocks=10, warmup_s=0.0, max_warmup_s=0.0, sets=2)
+
+
+class ScriptedEngine:
+    """NumPy computes, but clock, canary and throttle reasons come from scripts, one entry a block."""
+
+    backend = "cpu"
+    xp = np
+    headroom = 1.05
+
+    def __init__(self, canary=(1.0,), reasons=(frozenset(),), starved=(False,), ceiling=1e30):
+        self.cache_bytes = 1024
+        self.busy_s = 0.0
+        self._canary = itertools.cycle(canary)
+        self._reasons = itertools.cycle(reasons)
+        self._starved = itertools.cycle(starved)
+        self._ceiling = ceiling
+        self.lost = False
+        self.orders = []
+
+    active = staticmethod(nullcontext)
+
+    def synchronize(self):
+        if self.lost:
+            raise DeviceLostError("cudaErrorIllegalAddress: an illegal memory access was encountered", 700)
+
+    def free_bytes(self):
+        return 1 << 32
+
+    def release(self):
+        pass
+
+    lacks = CpuEngine.lacks
+    resources = CpuEngine.resources
+
+    def cost(self, rotation):
+        return Cost(1e-3)
+
+    def issuers(self, rotations, costs):
+        return "loop", [Loop(rotation, cost) for rotation, cost in zip(rotations, costs, strict=True)]
+
+    def time_block(self, entries, canary_at):
+        self.orders.append([issuer for issuer, _ in entries])
+        elapsed = []
+        for issuer, times in entries:
+            issuer.issue(times)
+            elapsed.append(1e-3 * times)
+        if canary_at is None:
+            return Block(tuple(elapsed), 0.0)
+        return Block(tuple(elapsed), next(self._canary), next(self._starved))
+
+    def state(self):
+        return State(1980.0, next(self._reasons))
+
+    def ceiling(self, reads, *, again=False):
+        return self._ceiling
+
+
+def twice(x, n):
+    out = np.empty_like(x)
+    return lambda: np.multiply(x, 2, out=out), out
+
+
+def declared(**variants):
+    @benchmark(
+        variants={"unfused": twice, "fused": twice, **variants},
+        reference=lambda x, n: x * 2,
+        axes={"n": [4096]},
+        traffic=lambda n: {"reads": 4 * n, "writes": 4 * n},
+    )
+    def doubled(rng, n):
+        """Double."""
+        return rng.normal(n, "float32")
+
+    return doubled
+
+
+def carry_out(engine, method=METHOD, **variants):
+    made = declared(**variants)
+    (case,) = made.cases("suite", "cpu")
+    job = Job(case=case, device_class="cpu", round=1)
+    return measure(
+        job, {"head": Subject("head", made)}, engine, identify_cpu(), method, seed=0, notify=lambda what: None
+    )
+
+
+def test_a_quiet_device_gives_ok_and_no_bad_blocks():
+    engine = ScriptedEngine()
+    result = carry_out(engine).result
+    assert result.status is Status.OK
+    assert result.bad_blocks == ()
+    assert result.clock_mhz == (1980.0,) * 10
+    assert len(result.canary_s) == 10
+    for one in result.measurements:
+        assert one.samples_s == (pytest.approx(1e-3),) * 20
+        assert one.calls_per_sample == 25  # 0.5 s over 10 blocks of two samples
+
+
+def test_a_block_is_a_random_order_and_its_reverse():
+    engine = ScriptedEngine()
+    carry_out(engine)
+    timed = engine.orders[-10:]
+    assert all(order == order[::-1] for order in timed)
+    assert len({tuple(map(id, order)) for order in timed}) == 2
+
+
+def test_a_few_bad_blocks_are_flagged_and_repeated():
+    result = carry_out(ScriptedEngine(canary=[1.0] * 8 + [1.05] * 2)).result
+    assert result.status is Status.OK
+    assert result.bad_blocks == (8, 9)
+    assert len(result.canary_s) == 12
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        {"canary": [1.0, 1.0, 1.5, 1.0, 1.5]},
+        {"reasons": [frozenset(), frozenset({"hw_thermal"})]},
+        {"starved": [True, False]},
+    ],
+)
+def test_too_many_bad_blocks_are_unstable_and_never_ok(script):
+    result = carry_out(ScriptedEngine(**script)).result
+    assert result.status is Status.UNSTABLE
+    assert f"{len(result.bad_blocks)} of {len(result.canary_s)} blocks were disturbed" in result.message
+    assert len(result.canary_s) <= 15  # repeated, but not for ever
+    assert {one.status for one in result.measurements} == {Status.UNSTABLE}
+
+
+def test_a_power_cap_in_most_blocks_is_the_works_own_steady_state():
+    capped = carry_out(ScriptedEngine(reasons=[frozenset({"sw_power_cap"})])).result
+    assert capped.status is Status.OK
+    assert capped.throttle_reasons == ("sw_power_cap",)
+    once = carry_out(ScriptedEngine(reasons=[frozenset({"sw_power_cap"})] + [frozenset()] * 30)).result
+    assert once.bad_blocks == (0,)
+
+
+def test_faster_than_the_ceiling_is_invalid():
+    result = carry_out(ScriptedEngine(ceiling=1e6)).result
+    assert {one.status for one in result.measurements} == {Status.INVALID}
+    assert result.status is Status.OK
+
+
+def test_a_lost_context_ends_the_job_and_blames_the_one_that_lost_it():
+    engine = ScriptedEngine()
+
+    def deadly(x, n):
+        def launch():
+            engine.lost = True
+
+        return launch, np.empty_like(x)
+
+    outcome = carry_out(engine, deadly=deadly)
+    assert outcome.cuda_error == 700
+    assert outcome.result.status is Status.FAILED
+    assert outcome.result.message.startswith("head deadly: cudaErrorIllegalAddress")
+    by_name = {one.variant: one for one in outcome.result.measurements}
+    assert by_name["deadly"].status is Status.FAILED
+    assert by_name["fused"].status is Status.SKIPPED
+    assert "deadly" in by_name["fused"].message
+
+
+def test_a_failing_baseline_leaves_the_others_measured():
+    def broken(x, n):
+        raise ValueError("no")
+
+    result = carry_out(ScriptedEngine(), unfused=broken).result
+    by_name = {one.variant: one for one in result.measurements}
+    assert by_name["unfused"].status is Status.FAILED
+    assert by_name["fused"].status is Status.OK
+
+
+def test_a_variant_that_remembers_its_answers_breaks_after_timing():
+    def lazy(x, n):
+        out, answers = np.empty_like(x), []
+
+        def launch():
+            answers.append(1)
+            if len(answers) < 5:
+                np.multiply(x, 2, out=out)
+
+        return launch, out
+
+    result = carry_out(ScriptedEngine(), lazy=lazy).result
+    by_name = {one.variant: one for one in result.measurements}
+    assert by_name["lazy"].status is Status.WRONG
+    assert by_name["lazy"].samples_s == ()
+
+
+def test_a_slow_case_is_cut_to_its_time_but_keeps_ten_blocks():
+    class Slow(ScriptedEngine):
+        def cost(self, rotation):
+            return Cost(0.5)
+
+        def time_block(self, entries, canary_at):
+            block = super().time_block(entries, canary_at)
+            return Block(tuple(0.5 * times for _, times in entries), block.canary_s)
+
+    result = carry_out(Slow(), Method(warmup_s=0.0, max_warmup_s=0.0, case_s=3.0)).result
+    assert len(result.canary_s) == 10
+    assert {one.calls_per_sample for one in result.measurements} == {1}
+
+
+@pytest.mark.parametrize(
+    ("reads", "writes", "mix"), [(1, 1, 1), (3, 1, 3), (7, 2, 3), (100, 1, 8), (1, 0, 8), (1, 4, 0), (2, 3, 1)]
+)
+def test_the_mix_is_the_nearest_that_is_measured(reads, writes, mix):
+    assert mix_of(Traffic(read_bytes=reads * 1024, write_bytes=writes * 1024)) == mix

@@ -1,0 +1,123 @@
+import re
+from pathlib import Path
+
+import pytest
+from report_builders import ADD, NORM, SOFTMAX, case, device, finding, run, slower, summaries, summary
+
+from perftrack.model import Cause, Status, Verdict
+from perftrack.report import render, text
+from perftrack.report.build import build
+from perftrack.report.layout import Look, cell_width
+
+GOLDEN = Path(__file__).parent / "golden"
+
+CASES = [case(ADD), case(SOFTMAX, suite="normalization"), case(NORM, suite="normalization")]
+MEASURED = summaries(ADD) + summaries(SOFTMAX, NORM, suite="normalization")
+FINDINGS = [
+    slower(why="registers 32 -> 64, launches 1 -> 2"),
+    finding(NORM, Verdict.AMBIGUOUS, ratio=1.01, spread=0.04, suite="normalization", message="the rounds disagree"),
+    finding(
+        SOFTMAX,
+        suite="normalization",
+        cause=Cause.UNFUSED_FASTER,
+        speedup_head=1.94,
+        message="speedup 2.31x -> 1.94x because unfused got 16.0 % faster",
+    ),
+    *(finding(f"copy[n={n}]") for n in (1, 2)),
+]
+
+REPORTS = {
+    "red": build(run(), CASES, [device()], MEASURED, FINDINGS),
+    "green": build(run(), CASES, [device()], MEASURED, [finding(one.key, suite=one.suite) for one in CASES]),
+    "first": build(run(base=False), CASES, [device()], MEASURED, []),
+    "incomplete": build(
+        run(problems=("suite gemm: ImportError: no module named foo",)),
+        CASES,
+        [device()],
+        [*MEASURED[:-1], summary(NORM, suite="normalization", status=Status.INFRA)],
+        [finding(NORM, Verdict.MISSING, suite="normalization", message="node gpu-07 was lost"), finding(ADD)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REPORTS)
+@pytest.mark.parametrize("width", [80, 160])
+def test_the_transcript_is_the_golden_one(name, width):
+    shown = text.render(REPORTS[name], Look(width=width)) + "\n"
+    assert shown == (GOLDEN / f"{name}-{width}.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", REPORTS)
+@pytest.mark.parametrize("width", [80, 100, 120, 160])
+def test_only_names_and_commands_are_wider_than_the_terminal(name, width):
+    lines = text.render(REPORTS[name], Look(width=width), all_rows=True).splitlines()
+    wide = [line for line in lines if cell_width(line) > width]
+    assert all(line.strip().startswith("next ") or "[" in line for line in wide), wide
+
+
+def test_the_verdict_is_the_first_word():
+    for report in REPORTS.values():
+        assert text.render(report).startswith(report.verdict + "  ")
+
+
+def test_at_most_ten_rows_and_a_count_of_the_rest():
+    findings = [slower(f"bad[n={n}]", 1.1 + n / 100) for n in range(14)] + [finding("good[n=1]")]
+    shown = text.render(build(run(), CASES, [device()], MEASURED, findings))
+    assert len(re.findall(r"^SLOWER", shown, re.MULTILINE)) == 10
+    assert "rest    4 slower, 1 same" in shown
+    assert shown.index("bad[n=13]") < shown.index("bad[n=12]")
+
+
+def test_all_rows_are_there_when_asked_for():
+    shown = text.render(REPORTS["red"], all_rows=True)
+    assert "copy[n=1]" in shown
+    assert "change  visible  verdict" in shown
+
+
+def test_colour_changes_nothing_but_colour():
+    for report in REPORTS.values():
+        coloured = text.render(report, Look(width=80, color=True))
+        assert "\x1b[" in coloured
+        stripped = [line.rstrip() for line in re.sub(r"\x1b\[[0-9;]*m", "", coloured).splitlines()]
+        assert stripped == text.render(report, Look(width=80)).splitlines()
+
+
+def test_ascii_where_nothing_else_can_be_shown():
+    shown = text.render(REPORTS["first"], Look(unicode=False))
+    assert shown.isascii()
+    assert "baseline us" in shown
+
+
+def test_foreign_text_cannot_break_lines_or_send_escapes():
+    nasty = finding(ADD, Verdict.WRONG, newly=True, message="bad\x1b[31m\nvalue | [bold]x[/bold]")
+    for color in (False, True):
+        shown = text.render(build(run(), CASES, [device()], MEASURED, [nasty]), Look(color=color))
+        assert r"bad\x1b[31m value | [bold]x[/bold]" in shown
+
+
+@pytest.mark.parametrize(
+    ("terminal", "environ", "width", "color"),
+    [
+        (False, {}, 160, False),
+        (False, {"COLUMNS": "100", "TERM": "xterm"}, 100, False),
+        (False, {"COLUMNS": "wide"}, 160, False),
+        (True, {"COLUMNS": "90", "TERM": "xterm"}, 90, True),
+        (True, {"COLUMNS": "90", "TERM": "xterm", "NO_COLOR": "1"}, 90, False),
+        (True, {"COLUMNS": "90", "TERM": "dumb"}, 90, False),
+    ],
+)
+def test_the_look_follows_the_environment(terminal, environ, width, color):
+    seen = text.look(terminal=terminal, environ=environ, encoding="utf-8")
+    assert (seen.width, seen.color, seen.unicode) == (width, color, True)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "unicode"), [("utf-8", True), ("ascii", False), ("latin-1", False), ("x-no", False)]
+)
+def test_the_look_follows_the_encoding(encoding, unicode):
+    assert text.look(terminal=False, environ={}, encoding=encoding).unicode is unicode
+
+
+@pytest.mark.parametrize(("style", "start"), [("text", "RED  "), ("markdown", "### RED: "), ("json", "{\n")])
+def test_render_knows_the_three_styles(style, start):
+    assert render(REPORTS["red"], style, terminal=False).startswith(start)
