@@ -14,9 +14,9 @@ KERNEL add_mul_relu_shared(const T* __restrict__ a, const T* __restrict__ b, con
   const int t = threadIdx.x;
   const i64 packs = n / VEC, i = (i64)blockIdx.x * blockDim.x + t;
   if (i < packs) {
-    staged[0][t] = load_once(a, i);
-    staged[1][t] = load_once(b, i);
-    staged[2][t] = load_once(c, i);
+    staged[0][t] = load(a, i);
+    staged[1][t] = load(b, i);
+    staged[2][t] = load(c, i);
   }
   __syncthreads();
   const AddMulRelu f;

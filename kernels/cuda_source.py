@@ -19,10 +19,10 @@ ACCESS_BYTES = 16
 """What one thread loads or stores at once, a *pack*; arrays must be aligned to it."""
 
 FLAT_THREADS = 256
-ROWS_A_THREAD = 4
+ROWS_A_THREAD = 2
 """The constant ROWS of matrix.cuh."""
 
-PACKS_A_THREAD = 4
+MOST_PACKS_A_THREAD = 4
 MOST_THREADS = 1024
 
 
@@ -61,22 +61,31 @@ class Source:
         return self.bind(kernel, dtype, across * -(-rows // ROWS_A_THREAD), threads, args)
 
     def by_row(
-        self, kernel: str, shape: tuple[int, int], arrays: tuple[Any, ...], *scalars: Any, sized: bool = True
+        self,
+        kernel: str,
+        shape: tuple[int, int],
+        arrays: tuple[Any, ...],
+        *scalars: Any,
+        packs_a_thread: int = MOST_PACKS_A_THREAD,
+        sized: bool = True,
     ) -> KernelCall:
         """Bind a kernel with one block a row, the row in registers: arguments are arrays, packs a row, scalars.
 
-        A `sized` kernel exists for 1, 2 and 4 packs a thread, as `kernel_1`, `kernel_2` and `kernel_4`.
+        A thread holds `packs_a_thread` packs, more where the row has more than that for 1024 threads. A `sized`
+        kernel exists for 1, 2 and 4 packs a thread, as `kernel_1`, `kernel_2` and `kernel_4`.
         """
         import numpy as np
 
         dtype = checked(*arrays)
         packs = packs_in_row(shape[1], dtype)
-        threads = _power_of_two(-(-packs // PACKS_A_THREAD))
-        if threads > MOST_THREADS:
-            most = PACKS_A_THREAD * MOST_THREADS * pack_elements(dtype)
+        held = packs_a_thread
+        while packs > held * MOST_THREADS:
+            held *= 2
+        if held > MOST_PACKS_A_THREAD:
+            most = MOST_PACKS_A_THREAD * MOST_THREADS * pack_elements(dtype)
             raise ValueError(f"a row of {shape[1]} {dtype} elements does not fit in registers; the most is {most}")
-        held = _power_of_two(-(-packs // threads), least=1)
-        name = f"{kernel}_{held}" if sized else kernel
+        threads = _power_of_two(-(-packs // held))
+        name = f"{kernel}_{_power_of_two(-(-packs // threads), least=1)}" if sized else kernel
         return self.bind(name, dtype, shape[0], threads, (*arrays, np.int32(packs), *scalars))
 
     def bind(self, kernel: str, dtype: str, blocks: int, threads: int, args: tuple[Any, ...]) -> KernelCall:

@@ -39,7 +39,7 @@ DEVICE Draws draws_of(i64 pack, u64 key) {
 KERNEL dropout_relu(const T* __restrict__ x, T* __restrict__ out, i64 n, u64 key, u32 threshold, float scale) {
   const i64 packs = n / VEC, i = (i64)blockIdx.x * blockDim.x + threadIdx.x;
   if (i < packs) {
-    const Pack p = load_once(x, i);
+    const Pack p = load(x, i);
     const Draws d = draws_of(i, key);
     Pack r;
 #pragma unroll
@@ -88,7 +88,7 @@ struct alignas(VEC) Flags { u8 v[VEC]; };
 KERNEL apply_mask(const T* x, const u8* keep, T* out, i64 n) {
   const i64 packs = n / VEC, i = (i64)blockIdx.x * blockDim.x + threadIdx.x;
   if (i < packs) {
-    const Pack p = load_once(x, i);
+    const Pack p = load(x, i);
     const Flags f = reinterpret_cast<const Flags*>(keep)[i];
     Pack r;
 #pragma unroll

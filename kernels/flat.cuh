@@ -10,7 +10,7 @@ template <class F, class... P> DEVICE Pack apply(F f, const P&... packs) {
 
 template <class F, class... In> DEVICE void map_flat(i64 n, T* out, F f, const In*... in) {
   const i64 packs = n / VEC, i = (i64)blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < packs) store(out, i, apply(f, load_once(in, i)...));
+  if (i < packs) store(out, i, apply(f, load(in, i)...));
   if (blockIdx.x == gridDim.x - 1)
     for (i64 j = packs * VEC + threadIdx.x; j < n; j += blockDim.x) from_float(f(to_float(in[j])...), &out[j]);
 }

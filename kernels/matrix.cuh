@@ -1,7 +1,7 @@
 // Element-wise work on a [rows, packs] matrix with one value a column or a row beside it. A thread owns one pack
 // of columns for ROWS rows: the column values are loaded once and stay in registers.
 // out[r][c] = f(in[0][r][c].., column[0][c].., row[0][r]..); out may be one of the inputs.
-constexpr int ROWS = 4;
+constexpr int ROWS = 2;
 
 template <int N> struct Arrays { const T* at[N ? N : 1]; };
 template <int N> struct RowValues { const float* at[N ? N : 1]; };
@@ -19,7 +19,7 @@ DEVICE void map_matrix(i64 rows, int packs, int across, T* out, F f, Arrays<IN> 
   for (int k = 0; k < ROWS; ++k)
 #pragma unroll
     for (int a = 0; a < IN; ++a)
-      if (first + k < rows) held[k][a] = load_once(in.at[a], (first + k) * packs + c);
+      if (first + k < rows) held[k][a] = load(in.at[a], (first + k) * packs + c);
 #pragma unroll
   for (int k = 0; k < ROWS; ++k) {
     if (first + k >= rows) return;

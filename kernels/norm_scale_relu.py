@@ -43,7 +43,7 @@ def steps(x: Any, mean: Any, rstd: Any, gamma: Any, **_: object) -> tuple[Launch
 
 
 def fused(x: Any, mean: Any, rstd: Any, gamma: Any, **_: object) -> tuple[Launch, Any]:
-    """One kernel; a thread keeps the parameters of its columns in registers over four rows."""
+    """One kernel; a thread keeps the parameters of its columns in registers over two rows."""
     out = array_module(x).empty_like(x)
     return launch(SOURCE.matrix("norm_scale_relu", x.shape, (x, mean, rstd, gamma, out))), out
 

@@ -8,8 +8,8 @@ DEVICE void residual_layernorm(const T* __restrict__ x, const T* __restrict__ re
   const float share = 1.f / ((float)packs * VEC);
   Pack held[P], other[P];
   each_pack<P>(packs, [&](int k, int c) {
-    held[k] = load_once(x, start + c);
-    other[k] = load_once(residual, start + c);
+    held[k] = load(x, start + c);
+    other[k] = load(residual, start + c);
   });
   float sum = 0.f;
   each_pack<P>(packs, [&](int k, int c) {

@@ -67,7 +67,8 @@ def fused(x: Any, residual: Any, gamma: Any, beta: Any, **_: object) -> tuple[La
     xp = array_module(x)
     h, y = xp.empty_like(x), xp.empty_like(x)
     arrays = (x, residual, gamma, beta, h, y)
-    return launch(SOURCE.by_row("residual_layernorm", x.shape, arrays, np.float32(EPSILON))), (h, y)
+    call = SOURCE.by_row("residual_layernorm", x.shape, arrays, np.float32(EPSILON), packs_a_thread=1)
+    return launch(call), (h, y)
 
 
 def fused_cpu(x: Any, residual: Any, gamma: Any, beta: Any, **_: object) -> tuple[Launch, Any]:

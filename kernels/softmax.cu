@@ -3,7 +3,7 @@ template <int P> DEVICE void softmax(const T* __restrict__ x, T* __restrict__ y,
   const i64 start = (i64)blockIdx.x * packs;
   const float log2_e = 1.4426950408889634f;
   Pack held[P];
-  each_pack<P>(packs, [&](int k, int c) { held[k] = load_once(x, start + c); });
+  each_pack<P>(packs, [&](int k, int c) { held[k] = load(x, start + c); });
   float most = NEG_INF;
   each_pack<P>(packs, [&](int k, int) { each(held[k], [&](float v) { most = fmaxf(most, v); }); });
   most = block_max(most, shared[0]);

@@ -46,7 +46,7 @@ KERNEL divide_row(const T* x, const float* row, T* out, i64 rows, int packs, int
 // all loads of a thread before the first use, as in the fused kernels
 DEVICE void load_row(const T* x, int packs, Pack (&held)[4]) {
   const i64 start = (i64)blockIdx.x * packs;
-  each_pack<4>(packs, [&](int k, int c) { held[k] = load_once(x, start + c); });
+  each_pack<4>(packs, [&](int k, int c) { held[k] = load(x, start + c); });
 }
 DEVICE float sum_of_row(const T* x, int packs) {
   __shared__ float shared[32];

@@ -37,7 +37,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 def resolve(root: Path) -> Settings:
     """Read the settings of the repository at `root`; UsageError naming file, key and value where one is wrong."""
     path = root / "pyproject.toml"
-    table = _table(path)
+    table = table_of(path)
     if table is None:
         raise UsageError(
             f'{path} has no [tool.perftrack] section; add one, for example:\n[tool.perftrack]\nsuites = ["suites"]'
@@ -48,7 +48,8 @@ def resolve(root: Path) -> Settings:
         raise UsageError(f"{path}, [tool.perftrack]: {error}") from error
 
 
-def _table(path: Path) -> Mapping[str, Any] | None:
+def table_of(path: Path) -> Mapping[str, Any] | None:
+    """The `[tool.perftrack]` table of a pyproject.toml; None where there is none."""
     try:
         with path.open("rb") as file:
             document = tomllib.load(file)
@@ -68,6 +69,6 @@ def database_url(flag: str | None, settings: Settings | None = None) -> str | No
 def settings_near(start: Path) -> Settings | None:
     """The settings of the nearest folder at or above `start` that has any; None outside a tracked repository."""
     for folder in (start, *start.parents):
-        if _table(folder / "pyproject.toml") is not None:
+        if table_of(folder / "pyproject.toml") is not None:
             return resolve(folder)
     return None

@@ -31,6 +31,7 @@ class CpuEngine:
 
     def __init__(self) -> None:
         self.cache_bytes = last_level_cache()
+        self.rotation_bytes = min(4 * self.cache_bytes, 1024 * _MIB)
         self.busy_s = 0.0
         self._ceilings: dict[int, float] = {}
         self._canary_from = np.random.default_rng(0).standard_normal(_CANARY_BYTES // 8)
@@ -107,7 +108,7 @@ class CpuEngine:
     def ceiling(self, reads: int, *, again: bool = False) -> float:
         """All cores copying, or adding `reads` arrays, the faster: their stores differ in what they read."""
         if again or reads not in self._ceilings:
-            copy = self._measure_ceiling(1) if reads != 1 else 0.0
+            copy = self.ceiling(1) if reads != 1 else 0.0
             measured = max(copy, self._measure_ceiling(max(1, reads)))
             self._ceilings[reads] = max(measured, self._ceilings.get(reads, 0.0))
         return self._ceilings[reads]

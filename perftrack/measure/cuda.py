@@ -9,10 +9,21 @@ import statistics
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 import cupy as cp
 
+from perftrack.measure.backlog import (
+    BLOCK_LEAD_S,
+    LEAD_S,
+    MAX_LEAD_S,
+    lead_s,
+    most_calls,
+    needs_graph,
+    starved,
+    unrolled_calls,
+)
 from perftrack.measure.cuda_ceiling import measure_ceiling, random_words
 from perftrack.measure.cuda_device import pci_bus_id
 from perftrack.measure.cuda_kernels import Kernels
@@ -33,14 +44,6 @@ from perftrack.measure.nvml import Card
 from perftrack.model import Backend, Resources
 
 _MIB = 1 << 20
-_SHORT_S = 20e-6
-_LAUNCH_BOUND = 0.7
-_GRAPH_SPAN_S = 2e-3
-_GRAPH_NODES = 4096
-_GRAPH_CAPTURE_S = 0.1
-_LEAD_S = 50e-6
-_MAX_LEAD_S = 5e-3
-_LEAD_MARGIN = 1.3
 _ESTIMATES = 15
 _ESTIMATE_S = 5e-3
 _CANARY_BYTES = 256 * _MIB
@@ -77,6 +80,22 @@ class _AllocationCounter(cp.cuda.MemoryHook):  # pyright: ignore[reportUntypedBa
         self.count += 1
 
 
+@dataclass(frozen=True, slots=True)
+class _Queued:
+    """One sample in the queue: its events, its head start, and when the host issued its ends."""
+
+    issuer: Issuer
+    times: int
+    pair: tuple[Any, Any]
+    lead_s: float
+    first_s: float
+    last_s: float
+
+
+def _lead(issuer: Issuer, times: int) -> float:
+    return lead_s(issuer.cost, times) if isinstance(issuer, Loop) else 2 * LEAD_S
+
+
 class CudaEngine:
     """Times CuPy code by events, on a stream of its own."""
 
@@ -90,10 +109,12 @@ class CudaEngine:
         self._device.use()
         self._stream = cp.cuda.Stream(non_blocking=True)
         self.cache_bytes = int(self._device.attributes["L2CacheSize"])
+        self.rotation_bytes = max(4 * self.cache_bytes, 256 * _MIB)
         self.busy_s = 0.0
         self._ceilings: dict[int, float] = {}
         self._events: list[tuple[Any, Any]] = []
         self._leads: dict[int, float] = {}
+        self._origin = cp.cuda.Event()
         with self.active():
             self._kernels = Kernels()
             size = min(_CANARY_BYTES, self._device.mem_info[1] // 64)
@@ -158,7 +179,7 @@ class CudaEngine:
         first = time.perf_counter() - start
         launches = launches[: max(1, min(_ESTIMATES, int(_ESTIMATE_S / first)))]
         begin, end = self._event_pair(0)
-        self._kernels.spin(min(_MAX_LEAD_S, _LEAD_S + len(launches) * first))
+        self._kernels.spin(min(MAX_LEAD_S, LEAD_S + len(launches) * first))
         begin.record(self._stream)
         host: list[float] = []
         for launch in launches:
@@ -174,12 +195,12 @@ class CudaEngine:
     def issuers(self, rotations: Sequence[Rotation], costs: Sequence[Cost]) -> tuple[Mode, list[Issuer]]:
         """Graphs for all if one needs a graph and all can be captured, else loops for all."""
         self._leads.clear()
-        if any(_needs_graph(cost) for cost in costs):
+        if any(needs_graph(cost) for cost in costs):
             graphs = self._graphs(rotations, costs)
             if graphs is not None:
                 return "graph", graphs
         loops: list[Issuer] = [
-            Loop(rotation, cost, _most_calls(cost)) for rotation, cost in zip(rotations, costs, strict=True)
+            Loop(rotation, cost, most_calls(cost)) for rotation, cost in zip(rotations, costs, strict=True)
         ]
         return "backlog", loops
 
@@ -187,7 +208,7 @@ class CudaEngine:
         graphs: list[Issuer] = []
         for rotation, cost in zip(rotations, costs, strict=True):
             try:
-                graphs.append(self._capture(rotation, _unrolled_calls(rotation, cost)))
+                graphs.append(self._capture(rotation, unrolled_calls(rotation, cost)))
             except Exception:  # noqa: BLE001 - tracked code that cannot be captured fails in many ways
                 self.synchronize()
                 return None
@@ -217,51 +238,51 @@ class CudaEngine:
 
     def time_block(self, entries: Sequence[tuple[Issuer, int]], canary_at: int | None) -> Block:
         """Queue all samples, each behind a spin and between two events, and wait once."""
-        pairs: list[tuple[Any, Any]] = []
-        starved = False
+        queued: list[_Queued] = []
         canary: tuple[Any, Any] | None = None
+        self._origin.record(self._stream)
+        origin_s = time.perf_counter()
+        self._kernels.spin(BLOCK_LEAD_S)
         for index, (issuer, times) in enumerate(entries):
             if index == canary_at:
                 canary = self._queue_canary(len(entries))
             issuer.ready()
-            pair = self._event_pair(index)
-            pairs.append(pair)
             try:
-                starved |= self._queue(issuer, times, pair)
+                queued.append(self._queue(issuer, times, self._event_pair(index)))
             except Exception as error:  # tracked code may raise anything
                 self.synchronize()
                 raise LaunchError(index) from error
         self.synchronize()
-        elapsed = tuple(cp.cuda.get_elapsed_time(begin, end) * 1e-3 for begin, end in pairs)
+        elapsed = tuple(cp.cuda.get_elapsed_time(*sample.pair) * 1e-3 for sample in queued)
+        waited = [self._waited(sample, origin_s) for sample in queued]
         canary_s = 0.0 if canary is None else cp.cuda.get_elapsed_time(*canary) * 1e-3 / self._canary_calls
         self.busy_s += sum(elapsed) + canary_s * self._canary_calls
-        return Block(elapsed, canary_s, starved)
+        return Block(elapsed, canary_s, any(waited))
 
-    def _queue(self, issuer: Issuer, times: int, pair: tuple[Any, Any]) -> bool:
-        """Queue one sample; whether the device waited for the host in it.
-
-        It did if its start had passed when the first call was in the queue, or if it had nothing left to do when
-        the last one came. The spin before the next sample of this issuer is then twice as long.
-        """
-        begin, end = pair
-        key = id(issuer)
-        lead = self._leads.get(key) or _lead(issuer, times)
+    def _queue(self, issuer: Issuer, times: int, pair: tuple[Any, Any]) -> "_Queued":
+        lead = self._leads.get(id(issuer)) or _lead(issuer, times)
         self._kernels.spin(lead)
-        begin.record(self._stream)
+        pair[0].record(self._stream)
         issuer.issue(1)
-        starved = bool(begin.done)
+        first = last = time.perf_counter()
         if times > 1:
             issuer.issue(times - 2)
-            starved |= bool(self._stream.done)
+            last = time.perf_counter()
             issuer.issue(1)
-        end.record(self._stream)
-        if starved:
-            self._leads[key] = min(_MAX_LEAD_S, 2 * lead)
-        return starved
+        pair[1].record(self._stream)
+        return _Queued(issuer, times, pair, lead, first, last)
+
+    def _waited(self, sample: "_Queued", origin_s: float) -> bool:
+        """Whether the device waited for the host; the next spin before this issuer's samples is then twice as long."""
+        begin, end = (origin_s + cp.cuda.get_elapsed_time(self._origin, event) * 1e-3 for event in sample.pair)
+        waited = starved(first_s=sample.first_s, last_s=sample.last_s, begin_s=begin, end_s=end, times=sample.times)
+        if waited:
+            self._leads[id(sample.issuer)] = min(MAX_LEAD_S, 2 * sample.lead_s)
+        return waited
 
     def _queue_canary(self, index: int) -> tuple[Any, Any]:
         pair = self._event_pair(index)
-        self._kernels.spin(_LEAD_S)
+        self._kernels.spin(LEAD_S)
         pair[0].record(self._stream)
         for _ in range(self._canary_calls):
             self._copy()
@@ -271,7 +292,7 @@ class CudaEngine:
     def _time_calls(self, call: Callable[[], Any], calls: int) -> float:
         """Device seconds of `calls` calls of a kernel of the harness."""
         begin, end = self._event_pair(0)
-        self._kernels.spin(4 * _LEAD_S)
+        self._kernels.spin(4 * LEAD_S)
         begin.record(self._stream)
         for _ in range(calls):
             call()
@@ -285,34 +306,3 @@ class CudaEngine:
         while len(self._events) <= index:
             self._events.append((cp.cuda.Event(), cp.cuda.Event()))
         return self._events[index]
-
-
-def _needs_graph(cost: Cost) -> bool:
-    return cost.device_s < _SHORT_S or (cost.host_s or 0.0) > _LAUNCH_BOUND * cost.device_s
-
-
-def _lag(cost: Cost) -> float:
-    """Seconds by which the host falls behind the device with each call."""
-    return _LEAD_MARGIN * max(0.0, (cost.host_s or 0.0) - cost.device_s)
-
-
-def _most_calls(cost: Cost) -> int:
-    """Calls for which the longest spin is head start enough."""
-    lag = _lag(cost)
-    return max(1, int((_MAX_LEAD_S - _LEAD_S) / lag)) if lag else 1_000_000
-
-
-def _lead(issuer: Issuer, times: int) -> float:
-    """Seconds of head start that the host needs for a sample of `times` × `unit` calls."""
-    if not isinstance(issuer, Loop):
-        return 2 * _LEAD_S
-    return min(_MAX_LEAD_S, _LEAD_S + 2 * (issuer.cost.host_s or 0.0) + _lag(issuer.cost) * times)
-
-
-def _unrolled_calls(rotation: Rotation, cost: Cost) -> int:
-    """Calls in one graph: whole rotations, about 2 ms, within limits on nodes and on the time to capture."""
-    sets = len(rotation.launches)
-    by_time = _GRAPH_SPAN_S / cost.device_s
-    by_nodes = _GRAPH_NODES / rotation.kernels_per_call
-    by_capture = _GRAPH_CAPTURE_S / max(cost.host_s or 0.0, 1e-6)
-    return max(1, math.ceil(min(by_time, by_nodes, by_capture) / sets)) * sets

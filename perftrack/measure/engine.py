@@ -102,6 +102,8 @@ class Engine(Protocol):
     xp: Any
     """NumPy, or CuPy with its interface."""
     cache_bytes: int
+    rotation_bytes: int
+    """How much data in turn is enough that none of it is still cached."""
     busy_s: float
     """Seconds of timed or warm-up work on the device so far."""
     headroom: float

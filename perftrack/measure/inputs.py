@@ -14,8 +14,6 @@ MAX_SETS = 64
 MIN_SETS = 2
 """With fewer, a variant that remembers its last answer could pass for a fast one."""
 
-_MIB = 1 << 20
-
 
 class Rng:
     """The generator that a benchmark's inputs come from: normal, uniform and integer data of any shape."""
@@ -67,12 +65,11 @@ def nbytes(arrays: tuple[Any, ...]) -> int:
     return sum(int(getattr(array, "nbytes", 0)) for array in arrays)
 
 
-def sets_wanted(method: Method, cache_bytes: int, set_bytes: int) -> int:
-    """How many sets make a rotation that no cache can hold: at least max(4 caches, 256 MiB)."""
+def sets_wanted(method: Method, rotation_bytes: int, set_bytes: int) -> int:
+    """How many sets make a rotation of `rotation_bytes`, which no cache can hold."""
     if method.cache == "hot":
         return 1
-    rotation = max(4 * cache_bytes, 256 * _MIB)
-    return min(MAX_SETS, max(method.sets, math.ceil(rotation / max(1, set_bytes))))
+    return min(MAX_SETS, max(method.sets, math.ceil(rotation_bytes / max(1, set_bytes))))
 
 
 def fits_cache(sets: int, set_bytes: int, cache_bytes: int) -> bool:

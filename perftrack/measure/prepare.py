@@ -116,7 +116,7 @@ class Preparation:
         self.build(0)
         took = self._one_set(free)
         self.set_bytes = self._bytes_of_first()
-        wanted = sets_wanted(method, self.engine.cache_bytes, self.set_bytes)
+        wanted = sets_wanted(method, self.engine.rotation_bytes, self.set_bytes)
         possible = 1 + int(_USABLE * self.engine.free_bytes() / max(1, took))
         if possible < min(MIN_SETS, wanted):
             self._too_large(took)

@@ -17,7 +17,8 @@ from perftrack.store.value import StoredSummary
 def report_of(store: Store, uid: str) -> Report:
     """The report of a stored run."""
     stored = store.load_run(uid)
-    return build(stored.run, stored.cases, stored.devices, stored.summaries, stored.findings)
+    unread = [problem for problem in stored.run.problems if problem.startswith("head ")]
+    return build(stored.run, stored.cases, stored.devices, stored.summaries, stored.findings, incomplete=unread)
 
 
 def comparison_of(store: Store, left: str, right: str, *, device: str, start: Path) -> Comparison:

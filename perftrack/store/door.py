@@ -126,6 +126,7 @@ _SQLITE_ERRORS: dict[int, tuple[type[PerftrackError], str]] = {
     sqlite3.SQLITE_READONLY: (UsageError, _NO_ENTRY),
     sqlite3.SQLITE_CANTOPEN: (UsageError, _NO_ENTRY),
     sqlite3.SQLITE_PERM: (UsageError, _NO_ENTRY),
+    sqlite3.SQLITE_CONSTRAINT: (StoreError, "refuses a value"),
     sqlite3.SQLITE_CORRUPT: (StoreError, f"is damaged: restore a copy, or {_ELSEWHERE}"),
 }
 """What each primary result code means to the user, after the name of the file."""

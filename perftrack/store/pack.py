@@ -81,8 +81,11 @@ def refuse_unstorable(value: object, path: str) -> None:
 
 def _refuse_in_sequence(values: Sequence[Any], path: str) -> None:
     kinds = set(map(type, values))
+    # thousands of samples and of their blocks: the only places where speed matters
     if kinds == {float} and all(map(math.isfinite, values)):
-        return  # thousands of samples: the only case in which speed matters
+        return
+    if kinds == {int} and min(values) in _INT64 and max(values) in _INT64:
+        return
     for index, item in enumerate(values):
         refuse_unstorable(item, f"{path}[{index}]")
 

@@ -8,7 +8,7 @@ import subprocess
 import time
 
 CLAMP = "        np.maximum(out, 0, out=out)\n"
-REDUNDANT = CLAMP + 3 * "        np.add(out, 0, out=out)\n"
+REDUNDANT = CLAMP + 6 * "        np.add(out, 0, out=out)\n"
 THREE_BUFFERS = (
     "        np.multiply(x, 2, out=once)\n        np.add(once, 1, out=twice)\n        np.maximum(twice, 0, out=out)\n"
 )

@@ -26,6 +26,7 @@ class ScriptedEngine:
 
     def __init__(self, canary=(1.0,), reasons=(frozenset(),), starved=(False,), ceiling=1e30):
         self.cache_bytes = 1024
+        self.rotation_bytes = 1 << 16
         self.busy_s = 0.0
         self._canary = itertools.cycle(canary)
         self._reasons = itertools.cycle(reasons)

@@ -107,10 +107,10 @@ def test_inputs_are_the_same_for_a_seed_and_differ_between_sets_and_rounds():
 
 def test_a_rotation_is_larger_than_any_cache_or_labelled_cached():
     mib = 1 << 20
-    assert sets_wanted(Method(), 60 * mib, 1024 * mib) == 4
-    assert sets_wanted(Method(), 60 * mib, 16 * mib) == 16
-    assert sets_wanted(Method(), 100 * mib, 16 * mib) == 25
-    assert sets_wanted(Method(), 60 * mib, 1) == 64
-    assert sets_wanted(Method(cache="hot"), 60 * mib, 1) == 1
+    assert sets_wanted(Method(), 256 * mib, 1024 * mib) == 4
+    assert sets_wanted(Method(), 256 * mib, 16 * mib) == 16
+    assert sets_wanted(Method(), 400 * mib, 16 * mib) == 25
+    assert sets_wanted(Method(), 256 * mib, 1) == 64
+    assert sets_wanted(Method(cache="hot"), 256 * mib, 1) == 1
     assert fits_cache(64, mib, 60 * mib)
     assert not fits_cache(4, 1024 * mib, 60 * mib)

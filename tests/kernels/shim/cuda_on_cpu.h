@@ -28,8 +28,6 @@ struct alignas(16) uint4 {
   unsigned x, y, z, w;
 };
 inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
-inline uint4 __ldcs(const uint4* p) { return *p; }
-inline void __stcs(uint4* p, uint4 v) { *p = v; }
 inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 inline float __int_as_float(unsigned bits) {
   float x;

@@ -1,0 +1,154 @@
+"""Bad input gets one sentence that names the thing, the value and the remedy, and the right exit code."""
+
+import re
+import sqlite3
+import subprocess
+
+import pytest
+
+
+def sentence(done):
+    """What was said last; never a traceback."""
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.stderr.strip().splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["nosuch"], r"unknown suite 'nosuch' in .*: there are flat, other"),
+        (["--head", "nosuch"], r"unknown revision 'nosuch' in .*: give a branch, tag or commit"),
+        (["--base", "nosuch"], r"unknown revision 'nosuch' in .*: give a branch, tag or commit"),
+        (["-k", "nosuch"], r"-k 'nosuch' matches none of the 4 cases"),
+        (["-k", "scale and"], r"-k 'scale and': a name is missing"),
+        (["--rounds", "0"], r"--rounds is 0; at least one round is needed"),
+        (["-o", "nosuch/report.md"], r"-o nosuch/report.md: the folder nosuch does not exist"),
+        (["-d", "H900*"], r"(?s)H900\*"),
+        (["--resume", "123456"], r"has no run '123456'"),
+        (["--address", "ray://head:10001"], r"Ray Client addresses are not supported"),
+        (["--nosuch"], r"No such option"),
+    ],
+)
+def test_submit_refuses(repo, run, files, args, said):
+    repo.commit("base", files)
+    done = run("submit", *args)
+    assert re.search(said, done.stderr), done.stderr
+    assert done.returncode == 2
+    assert done.stdout == ""
+    sentence(done)
+
+
+def test_a_gpu_is_asked_for_where_there_is_none(repo, run, files):
+    repo.commit("base", files)
+    done = run("submit", "-d", "NVIDIA*", env={"CUDA_VISIBLE_DEVICES": ""})
+    assert done.returncode == 2
+    assert "no GPU" in done.stderr
+    assert "-d cpu" in done.stderr
+
+
+def test_outside_a_repository(run, tmp_path):
+    done = run("submit", cwd=tmp_path)
+    assert (done.returncode, sentence(done)) == (
+        2,
+        f"perftrack: {tmp_path} is not in a git repository: run perftrack inside one (`git init` makes one)",
+    )
+
+
+def test_a_repository_without_settings(repo, run, files):
+    repo.commit("base", {"a.py": "1"})
+    done = run("submit")
+    assert done.returncode == 2
+    assert "has no [tool.perftrack] section" in done.stderr
+
+
+def test_no_suites(repo, run, files):
+    repo.commit("base", {"pyproject.toml": files["pyproject.toml"], "a.py": "1"})
+    done = run("submit")
+    assert done.returncode == 2
+    assert "no suites found" in sentence(done)
+
+
+@pytest.mark.parametrize(
+    ("url", "code", "said"),
+    [
+        ("postgresql://perf:secret@127.0.0.1:1/perf", 3, "127.0.0.1"),
+        ("nosuch://x", 2, "nosuch"),
+        ("sqlite:////proc/nosuch/perf.db", 3, "/proc/nosuch"),
+    ],
+)
+def test_databases_that_cannot_be_used(repo, run, files, url, code, said):
+    repo.commit("base", files)
+    done = run("submit", "--db", url)
+    assert (done.returncode, said in sentence(done)) == (code, True), done.stderr
+    assert "secret" not in done.stderr + done.stdout
+
+
+def test_a_file_that_is_no_database(repo, run, files, tmp_path):
+    repo.commit("base", files)
+    path = tmp_path / "notes.txt"
+    path.write_text("my notes, not a database; " * 100)
+    done = run("report", "latest", "--db", str(path))
+    assert (done.returncode, "notes.txt" in sentence(done)) == (2, True), done.stderr
+    assert path.read_text().startswith("my notes")
+
+
+def test_a_report_from_a_database_that_is_not_there(run, tmp_path):
+    done = run("report", "--db", str(tmp_path / "nosuch.db"), cwd=tmp_path)
+    assert done.returncode in (2, 3)
+    assert "nosuch.db" in sentence(done)
+    assert not (tmp_path / "nosuch.db").exists()
+
+
+def test_an_outdated_and_a_newer_schema_are_named(run, tmp_path):
+    path = tmp_path / "perf.db"
+    assert run("db", "current", cwd=tmp_path).returncode in (2, 3)
+    with sqlite3.connect(path) as connection:
+        connection.execute("create table perftrack_alembic_version (version_num text primary key)")
+        connection.execute("insert into perftrack_alembic_version values ('9999')")
+    done = run("report", cwd=tmp_path)
+    assert (done.returncode, "9999" in sentence(done)) == (3, True), done.stderr
+
+
+def test_db_upgrade_makes_an_empty_database_usable(run, tmp_path):
+    path = tmp_path / "perf.db"
+    sqlite3.connect(path).close()
+    path.touch()
+    outdated = run("report", cwd=tmp_path)
+    assert (outdated.returncode, "perftrack db upgrade" in sentence(outdated)) == (3, True), outdated.stderr
+    assert run("db", "upgrade", cwd=tmp_path).stdout.strip() == "empty -> 0001"
+    assert run("db", "upgrade", cwd=tmp_path).stdout.strip() == "0001, nothing to do"
+    assert run("db", "current", cwd=tmp_path).stdout.strip() == "0001"
+    done = run("report", cwd=tmp_path)
+    assert (done.returncode, "has no run yet" in sentence(done)) == (2, True)
+
+
+def test_a_full_disk_loses_nothing_and_says_so(repo, run, files, command, tmp_path):
+    repo.commit("base", files)
+    # files may grow to 300 KiB: the database is made, and is full after a few jobs
+    script = f"ulimit -f 300; exec {command} submit -d cpu --quick --base none --rounds 40 flat"
+    done = subprocess.run(
+        ["bash", "-c", script],
+        cwd=repo.root,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1", "PERFTRACK_DB": f"sqlite:///{tmp_path}/perf.db"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=200,
+    )
+    assert done.returncode == 3, done.stderr
+    assert "disk" in sentence(done) or "full" in sentence(done)
+    again = run("submit", "--resume", "latest", "--format", "json")
+    assert again.returncode == 0, again.stderr
+
+
+def test_help_and_version(run, tmp_path):
+    assert "Exit codes" in run("--help", cwd=tmp_path).stdout
+    assert run("--version", cwd=tmp_path).stdout == "perftrack 0.1.0\n"
+
+
+def test_doctor_explains(repo, run, files):
+    repo.commit("base", files)
+    done = run("doctor", env={"CUDA_VISIBLE_DEVICES": ""})
+    assert done.returncode == 0, done.stdout
+    lines = dict(line.split(None, 2)[1:] for line in done.stdout.splitlines())
+    assert set(lines) == {"config", "git", "database", "ray", "gpu", "numba"}

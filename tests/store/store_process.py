@@ -1,0 +1,47 @@
+"""What the tests run in processes of their own: `python store_process.py deliver|fill …`."""
+
+import json
+import random
+import resource
+import signal
+import sys
+import time
+from pathlib import Path
+
+import store_builders as build
+
+from perftrack.errors import StoreError
+from perftrack.store import Store
+
+JOBS = 12
+
+
+def deliver(url: str, seed: str, gate: str) -> None:
+    """Open a database (the first start of all processes at once), then deliver the same jobs as all others do."""
+    while not Path(gate).exists():
+        time.sleep(0.01)
+    keys = [f"add[n={number}]" for number in range(JOBS)]
+    random.Random(seed).shuffle(keys)  # noqa: S311 (an order, not a secret)
+    with Store.open(url) as store:
+        store.begin_run(build.run())
+        new = [store.add_job(build.run().uid, build.case(key), build.job(case_key=key), build.device()) for key in keys]
+    sys.stdout.write(json.dumps(sum(new)))
+
+
+def fill(path: str) -> None:
+    """Deliver jobs until the file may not grow any more; say how many were stored and what the error says."""
+    sys.dont_write_bytecode = True  # Python itself would leave a truncated file behind
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # writing beyond the limit is an error then, as on a full disk
+    with Store.open(path) as store:
+        store.begin_run(build.run())
+        resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, resource.RLIM_INFINITY))
+        for number in range(1, 10_000):
+            try:
+                store.add_job(build.run().uid, build.case(), build.job(round=number), build.device())
+            except StoreError as error:
+                sys.stdout.write(json.dumps({"stored": number - 1, "error": str(error)}))
+                return
+
+
+if __name__ == "__main__":
+    {"deliver": deliver, "fill": fill}[sys.argv[1]](*sys.argv[2:])
