@@ -3,6 +3,9 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
+# the environment is new and read by many processes: let Python keep what it compiled
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test lint format bench lock clean venv
 
 venv: $(STAMP)
@@ -16,7 +19,7 @@ $(STAMP): requirements/bootstrap.txt requirements/dev.txt pyproject.toml
 	touch $@
 
 demo: venv  ## submit this repository's head against its parent on the CPU and print the report
-	$(BIN)/perftrack demo
+	$(BIN)/perftrack submit elementwise softmax normalization -d cpu --quick --db perftrack-demo.db
 
 test: venv
 	$(BIN)/python -m pytest

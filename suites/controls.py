@@ -16,7 +16,7 @@ from perftrack.declare import benchmark, variant
     reference=relu.reference,
     axes={
         "cuda": {"dtype": ["float32"], "n": [2**26]},
-        "cpu": {"dtype": ["float32"], "n": [2**22]},
+        "cpu": {"dtype": ["float32"], "n": [2**20]},
     },
     traffic=relu.traffic,
 )
@@ -34,7 +34,7 @@ def control_single_op(rng: Any, dtype: str, n: int) -> Any:
     reference=gemm.reference,
     axes={
         "cuda": {"dtype": ["float16"], "n": [8192]},
-        "cpu": {"dtype": ["float32"], "n": [1024]},
+        "cpu": {"dtype": ["float32"], "n": [512]},
     },
     traffic=gemm.traffic,
     tolerance={"float32": 1e-5},  # sums of n products: their round-off grows like the root of n

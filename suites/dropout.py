@@ -15,7 +15,7 @@ from perftrack.declare import benchmark, variant
     reference=dropout.reference,
     axes={
         "cuda": {"dtype": ["float32", "float16"], "n": [2**26]},
-        "cpu": {"dtype": ["float32"], "n": [2**21]},
+        "cpu": {"dtype": ["float32"], "n": [2**19]},
     },
     traffic=dropout.traffic,
 )

@@ -9,7 +9,7 @@ from perftrack.declare import benchmark, variant
 
 MATRIX = {
     "cuda": {"dtype": ["float32", "float16"], "rows": [16384], "cols": [4096]},
-    "cpu": {"dtype": ["float32"], "rows": [2048], "cols": [2048]},
+    "cpu": {"dtype": ["float32"], "rows": [512], "cols": [2048]},
 }
 
 
@@ -23,7 +23,7 @@ MATRIX = {
     reference=amr.reference,
     axes={
         "cuda": {"dtype": ["float32", "float16"], "n": [2**26]},
-        "cpu": {"dtype": ["float32", "float64"], "n": [2**22]},
+        "cpu": {"dtype": ["float32", "float64"], "n": [2**20]},
     },
     traffic=amr.traffic,
 )

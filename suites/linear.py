@@ -20,7 +20,7 @@ def _traffic(*, dtype: str, shape: str) -> dict[str, Any]:
     reference=gemm.reference,
     axes={
         "cuda": {"dtype": ["float16"], "shape": ["16384x4096x512", "8192x4096x4096"]},
-        "cpu": {"dtype": ["float32"], "shape": ["1024x1024x256"]},
+        "cpu": {"dtype": ["float32"], "shape": ["512x512x256"]},
     },
     traffic=_traffic,
     tolerance={"float32": 1e-5},  # sums of k products: their round-off grows like the root of k

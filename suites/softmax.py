@@ -15,7 +15,7 @@ from perftrack.declare import benchmark, variant
     reference=kernel.reference,
     axes={
         "cuda": {"dtype": ["float32", "float16"], "rows": [16384], "cols": [4096]},
-        "cpu": {"dtype": ["float32", "float64"], "rows": [1024], "cols": [2048]},
+        "cpu": {"dtype": ["float32", "float64"], "rows": [256], "cols": [2048]},
     },
     traffic=kernel.traffic,
 )

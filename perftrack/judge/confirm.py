@@ -92,7 +92,7 @@ def _agree(first: Sequence[float], second: Sequence[float]) -> bool:
 def _cleared(first: Finding, second: Finding, why: str = "") -> Finding:
     said = f"{first.rounds} rounds said {_spell(first)}, {second.rounds} fresh rounds say {_spell(second)}"
     cause = second.cause if second.verdict is Verdict.SAME else Cause.NONE
-    message = "; ".join(filter(None, (said, why, second.message if second.verdict is Verdict.SAME else "")))
+    message = "; ".join(filter(None, (said, why or second.message)))
     return msgspec.structs.replace(second, message=message, cause=cause)
 
 

@@ -1,5 +1,6 @@
 """Inputs and built variants of every side of a job, set by set."""
 
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -92,8 +93,14 @@ class Preparation:
             return as_tuple(subject.benchmark(rng, **job.case.params))
 
     def build(self, index: int) -> None:
-        """Build every candidate on set `index`."""
-        for made in self.alive():
+        """Build every candidate on set `index`, in an order of its own.
+
+        Where an array lies in memory changes its kernel's time by up to 0.5 %. With one order for all sets the
+        same side would get the same places in every process, and identical code would differ by that.
+        """
+        job = self.job
+        order = random.Random(seed_of(self.seed, job.case.suite, job.case.key, job.round, ~index))  # noqa: S311 - an order, not a secret
+        for made in order.sample(self.alive(), len(self.alive())):
             inputs = self.inputs[made.subject.side][index]
             self.attempt(made, "build", lambda made=made, inputs=inputs: self._build(made, inputs))
         self.sets = index + 1

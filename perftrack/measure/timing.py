@@ -75,7 +75,12 @@ class Timing:
         self._calibrate(per_call)
 
     def _estimate(self, made: Candidate) -> None:
-        made.cost = self._engine.cost(made.rotation())
+        rotation = made.rotation()
+        rotation.ready()
+        for launch in rotation.launches:  # the first call on a set pays for memory that nothing has touched yet
+            launch()
+        self._engine.synchronize()
+        made.cost = self._engine.cost(rotation)
 
     def _windows(self) -> dict[Candidate, float]:
         """Seconds per call of each candidate in the last window."""

@@ -102,7 +102,7 @@ def test_ctrl_c_keeps_what_was_measured_and_resume_measures_nothing_twice(repo, 
     database = tmp_path / "perf.db"
     environment = {**os.environ, "PERFTRACK_DB": f"sqlite:///{database}"}
     process = subprocess.Popen(
-        [command, "submit", "-d", "cpu", "--quick", "--base", "none", "--rounds", "12"],
+        [command, "submit", "-d", "cpu", "--quick", "--base", "none", "--rounds", "8"],
         cwd=repo.root,
         env=environment,
         stderr=subprocess.PIPE,
@@ -117,14 +117,14 @@ def test_ctrl_c_keeps_what_was_measured_and_resume_measures_nothing_twice(repo, 
     kept = jobs_in(database)
     assert process.returncode == 130, said
     assert "--resume" in said
-    assert 3 <= kept < 24
+    assert 3 <= kept < 16
     done = run("submit", "--resume", "latest", "--format", "json")
     assert done.returncode == 0, done.stderr
-    assert jobs_in(database) == 24
+    assert jobs_in(database) == 16
     with sqlite3.connect(database) as connection:
         (attempts,) = connection.execute("select max(attempt) from job_attempt").fetchone()
     assert attempts == 1
-    assert {row["rounds"] for row in json.loads(done.stdout)["rows"]} == {12}
+    assert {row["rounds"] for row in json.loads(done.stdout)["rows"]} == {8}
 
 
 def jobs_in(database):
