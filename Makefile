@@ -35,7 +35,7 @@ format: venv
 	$(BIN)/ruff format
 
 bench: venv  ## perftrack's own hot paths
-	$(BIN)/python -m pytest tests/bench --benchmark-only
+	$(BIN)/python -m pytest tests/bench --benchmark-enable --benchmark-only
 
 lock: venv  ## renew requirements/*.txt from pyproject.toml
 	$(BIN)/uv pip compile --quiet --upgrade pyproject.toml --extra cuda13x --extra cpu --extra postgresql --group dev \

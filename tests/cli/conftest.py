@@ -52,7 +52,7 @@ import code_under_test as op
 declare = benchmark(
     variants={"unfused": op.unfused, "fused": op.fused},
     reference=op.reference,
-    axes={"n": [200_000]},
+    axes={"n": [50_000]},
     traffic=op.traffic,
     min_effect=0.1,
 )
@@ -67,7 +67,7 @@ def scale_shift(rng, n):
 # the same operation from a file of its own, so that one of the two can be changed alone
 OTHER = SUITE.replace("code_under_test", "other_code").replace("scale_shift", "bystander")
 
-PYPROJECT = '[tool.perftrack]\nsuites = ["bench"]\nconfirm-rounds = 4\n'
+PYPROJECT = '[tool.perftrack]\nsuites = ["bench"]\nconfirm-rounds = 3\n'
 
 FILES = {
     "pyproject.toml": PYPROJECT,

@@ -30,7 +30,7 @@ def test_a_planted_slowdown_is_the_only_red(repo, run, files):
     assert (done.returncode, report["verdict"]) == (1, "RED"), done.stderr
     red = [row for row in report["rows"] if row["red"]]
     assert [(row["case"], row["variant"], row["cause"]) for row in red] == [
-        ("scale_shift[n=200000]", "fused", "fused-slower")
+        ("scale_shift[n=50000]", "fused", "fused-slower")
     ]
     assert red[0]["confirmed"]
     assert red[0]["change"]["point"] > 1.2
@@ -39,7 +39,7 @@ def test_a_planted_slowdown_is_the_only_red(repo, run, files):
     assert (again.returncode, json.loads(again.stdout)) == (1, report)
     text = run("report", "latest")
     assert text.stdout.startswith("RED")
-    assert "scale_shift[n=200000]" in text.stdout
+    assert "scale_shift[n=50000]" in text.stdout
 
 
 def test_a_faster_baseline_is_said_and_is_not_red(repo, run, files):
@@ -102,7 +102,7 @@ def test_ctrl_c_keeps_what_was_measured_and_resume_measures_nothing_twice(repo, 
     database = tmp_path / "perf.db"
     environment = {**os.environ, "PERFTRACK_DB": f"sqlite:///{database}"}
     process = subprocess.Popen(
-        [command, "submit", "-d", "cpu", "--quick", "--base", "none", "--rounds", "8"],
+        [command, "submit", "-d", "cpu", "--quick", "--base", "none", "--rounds", "6", "flat"],
         cwd=repo.root,
         env=environment,
         stderr=subprocess.PIPE,
@@ -110,21 +110,21 @@ def test_ctrl_c_keeps_what_was_measured_and_resume_measures_nothing_twice(repo, 
         text=True,
     )
     deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and jobs_in(database) < 3:
+    while time.monotonic() < deadline and jobs_in(database) < 2:
         time.sleep(0.1)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     kept = jobs_in(database)
     assert process.returncode == 130, said
     assert "--resume" in said
-    assert 3 <= kept < 16
+    assert 2 <= kept < 6
     done = run("submit", "--resume", "latest", "--format", "json")
     assert done.returncode == 0, done.stderr
-    assert jobs_in(database) == 16
+    assert jobs_in(database) == 6
     with sqlite3.connect(database) as connection:
         (attempts,) = connection.execute("select max(attempt) from job_attempt").fetchone()
     assert attempts == 1
-    assert {row["rounds"] for row in json.loads(done.stdout)["rows"]} == {8}
+    assert {row["rounds"] for row in json.loads(done.stdout)["rows"]} == {6}
 
 
 def jobs_in(database):
