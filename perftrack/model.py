@@ -310,7 +310,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     suites: tuple[str, ...] = ()
     """Names of suites; empty means all."""
     expression: str = ""
-    """`-k`: a pytest-like expression over `suite`, case key and variant-free names."""
+    """`-k`: an expression over suites and case keys, in pytest's words; empty means all."""
     device: str = ""
     """Wanted device class (a glob) or `cpu`; empty means every GPU class, else the CPU."""
     rounds: int = 3
@@ -339,3 +339,4 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[str, ...] = ()
     """Suites that could not be imported, devices left out …: one sentence each."""
     expected_jobs: int = 0
+    """Of the first look; confirmation adds to them."""

@@ -4,6 +4,8 @@ import time
 from collections.abc import Sequence
 from typing import Literal
 
+import msgspec
+
 from perftrack.declare import NEVER_GATED
 from perftrack.errors import IncompleteError
 from perftrack.judge.confirm import settle, suspects
@@ -31,8 +33,7 @@ class Execution:
 
     def measure(self, address: str | None) -> Report:
         """All rounds on all devices, then the verdict."""
-        options = self.run.options
-        self.store.begin_run(self.run)
+        options, begun = self.run.options, False
         try:
             with Pool(
                 address=address,
@@ -48,11 +49,16 @@ class Execution:
                 if not pairs and not self.trees.problems:
                     raise IncompleteError(self._nothing())
                 first_rounds = range(1, options.rounds + 1)
+                planned = len(plan.jobs(pairs, first_rounds, set()))
+                self.run = msgspec.structs.replace(self.run, expected_jobs=planned)
+                self.store.begin_run(self.run)
+                begun = True
                 self._run_jobs(pool, "measure", self._pending(pairs, first_rounds))
                 findings = self._judge(pairs, first_rounds)
                 findings = self._confirm(pool, pairs, findings)
         except KeyboardInterrupt:
-            self._finish("interrupted", [], [])
+            if begun:
+                self._finish("interrupted", [], [])
             raise
         summaries = self._summaries(pairs)
         self._finish("complete", summaries, findings)

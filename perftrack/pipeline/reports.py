@@ -37,9 +37,9 @@ def comparison_of(store: Store, left: str, right: str, *, device: str, start: Pa
     keys = sorted(key for key in {*before, *after} if key[3] not in NEVER_GATED)
     rows = tuple(_compare_row(key, before.get(key), after.get(key), paired.get(key, "")) for key in keys)
     note = (
-        "verdicts are of the run that measured both side by side"
+        "Verdicts are of the run that measured both side by side."
         if paired
-        else "each side was measured at its own time; `perftrack submit --base` measures them side by side"
+        else "Each side was measured at its own time; `perftrack submit --base` measures them side by side."
     )
     labels = [side.revision.label for side in sides]
     return Comparison(left=labels[0], right=labels[1], rows=rows, total=len(rows), note=note)
