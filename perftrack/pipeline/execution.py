@@ -71,6 +71,8 @@ class Execution:
                 self.talk.say(f"problem {self.problems[-1]}")
             else:
                 self.devices.append(report.device)
+        if not self.run.options.device and all(device.backend == "cpu" for device in self.devices):
+            self.talk.say("device  no GPU in the pool: measuring on the CPU (-d cpu asks for it)")
         for name in dict.fromkeys(device.device_class for device in self.devices):
             count = sum(device.device_class == name for device in self.devices)
             self.talk.say(f"device  {name}" + (f" × {count}" if count > 1 else ""))

@@ -76,7 +76,11 @@ def build(
         rows=tuple(rows),
         skipped=content.skipped(),
         problems=(*run.problems, *content.yardstick_problems()),
-        methods=tuple(_method(backend, method) for backend, method in sorted(run.options.methods.items())),
+        methods=tuple(
+            _method(backend, method)
+            for backend, method in sorted(run.options.methods.items())
+            if any(device.backend == backend for device in devices)
+        ),
     )
 
 
