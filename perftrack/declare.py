@@ -14,7 +14,7 @@ from types import MappingProxyType, ModuleType
 from typing import Any, get_args
 
 from perftrack.errors import SuiteError
-from perftrack.model import Backend, Case, Scalar, Traffic
+from perftrack.model import Backend, Case, Issue, Scalar, Traffic
 
 BACKENDS: tuple[Backend, ...] = get_args(Backend)
 
@@ -80,6 +80,7 @@ class Benchmark:
     traffic: Callable[..., Mapping[str, Any]]
     tolerance: Mapping[str, float]
     min_effect: float
+    issue: Issue
     where: str
     """`file:line` of the declaration, for messages."""
 
@@ -118,6 +119,7 @@ class Benchmark:
             min_effect=self.min_effect,
             baseline=self.baseline,
             doc=self.doc,
+            issue=self.issue,
         )
 
 
@@ -153,6 +155,7 @@ def benchmark(
     baseline: str = "unfused",
     tolerance: Mapping[str, float] = MappingProxyType({}),
     min_effect: float = 0.02,
+    issue: Issue = "queued",
 ) -> Callable[[Callable[..., Any]], Benchmark]:
     """Declare a benchmark; the decorated function makes the inputs.
 
@@ -178,6 +181,9 @@ def benchmark(
     `tolerance`: dtype → relative L2 error (default a few units of round-off); the largest single error,
     relative to |reference| + rms, may be ten times that. `min_effect`: smallest relative change of a time that counts.
 
+    `issue`: `queued` times a GPU's own work, the host ahead of it; `eager` times calls as a user's loop makes them,
+    launching included, for benchmarks whose subject is that. All variants on both sides are issued alike.
+
     Raises SuiteError, naming file and benchmark, where any of it is not so.
     """
 
@@ -195,6 +201,7 @@ def benchmark(
             traffic=traffic,
             tolerance=MappingProxyType({**DEFAULT_TOLERANCE, **tolerance}),
             min_effect=min_effect,
+            issue=issue,
             where=f"{where}: benchmark {name}",
         )
         _check(made)
@@ -267,6 +274,8 @@ def _check(made: Benchmark) -> None:
         raise SuiteError(f"{made.where}: baseline {made.baseline!r} is not among the variants {list(made.variants)}")
     if not 0 < made.min_effect < 1:
         raise SuiteError(f"{made.where}: min_effect is {made.min_effect!r}; give a share between 0 and 1, e.g. 0.02")
+    if made.issue not in get_args(Issue):
+        raise SuiteError(f"{made.where}: issue is {made.issue!r}; give one of {', '.join(get_args(Issue))}")
     for what, function in (("reference", made.reference), ("traffic", made.traffic)):
         if not callable(function):
             raise SuiteError(f"{made.where}: {what} is {function!r}, not a function")

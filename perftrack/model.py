@@ -19,6 +19,10 @@ Side = Literal["head", "base"]
 Backend = Literal["cuda", "cpu"]
 """`cuda`: CuPy on a GPU, timed by events. `cpu`: NumPy, timed by the host clock."""
 
+Issue = Literal["queued", "eager"]
+"""How calls reach a GPU: `queued`, ahead of it, so that its own time shows; `eager`, as a plain loop issues them, so
+that launching is part of the time. A CPU knows only the loop."""
+
 
 class Status(StrEnum):
     """How one measurement ended. Only `ok` has samples that may be judged."""
@@ -73,6 +77,12 @@ def digest(value: object) -> str:
     return hashlib.sha256(msgspec.json.encode(value, order="sorted")).hexdigest()
 
 
+def _digest_of_old_fields(value: msgspec.Struct) -> str:
+    """Without an `issue` that is `queued`: what was stored before there was another keeps its identity."""
+    fields = msgspec.structs.asdict(value)
+    return digest({name: field for name, field in fields.items() if (name, field) != ("issue", "queued")})
+
+
 class Traffic(msgspec.Struct, frozen=True, kw_only=True):
     """The memory traffic and arithmetic of one case, by the benchmark's own model.
 
@@ -107,6 +117,12 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     """The smallest relative change of a time that counts, e.g. 0.02."""
     baseline: str = "unfused"
     doc: str = ""
+    issue: Issue = "queued"
+
+    @property
+    def digest(self) -> str:
+        """Identity of what the tree says of it."""
+        return _digest_of_old_fields(self)
 
 
 class Revision(msgspec.Struct, frozen=True, kw_only=True):
@@ -182,11 +198,16 @@ class Method(msgspec.Struct, frozen=True, kw_only=True):
     max_bad_share: float = 0.3
     version: int = 1
     """Raised whenever the harness changes what a number means."""
+    issue: Issue = "queued"
+
+    def of(self, case: Case) -> "Method":
+        """This method as `case` is measured by it."""
+        return msgspec.structs.replace(self, issue=case.issue)
 
     @property
     def digest(self) -> str:
         """Identity of the method."""
-        return digest(self)
+        return _digest_of_old_fields(self)
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -197,6 +218,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     round: int
     attempt: int = 1
     sides: tuple[Side, ...] = ("head",)
+    prefer: str = ""
+    """UUID of the device that shall do it if it can be used; empty or gone: any of the class."""
 
     @property
     def identity(self) -> tuple[str, str, str, int]:
@@ -233,8 +256,8 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     samples_s: tuple[float, ...] = ()
     blocks: tuple[int, ...] = ()
     calls_per_sample: int = 0
-    mode: Literal["", "graph", "backlog", "loop"] = ""
-    """How calls were issued: unrolled CUDA graph, queued behind a spin kernel, plain host loop."""
+    mode: Literal["", "graph", "backlog", "eager", "loop"] = ""
+    """How calls were issued: unrolled CUDA graph, queued behind a spin kernel, nothing queued, loop on a CPU."""
     error_l2: float | None = None
     """Relative L2 error against the float64 reference."""
     error_max: float | None = None

@@ -25,7 +25,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from perftrack import stats
-from perftrack.judge.value import Finding, Interval
+from perftrack.judge.value import Finding, Interval, spell
 from perftrack.model import Cause, Verdict
 
 FAMILY_ALPHA = 0.01
@@ -91,13 +91,10 @@ def _agree(first: Sequence[float], second: Sequence[float]) -> bool:
 
 def _cleared(first: Finding, second: Finding, why: str = "") -> Finding:
     said = f"{first.rounds} rounds said {_spell(first)}, {second.rounds} fresh rounds say {_spell(second)}"
-    cause = second.cause if second.verdict is Verdict.SAME else Cause.NONE
+    cause = second.cause if second.verdict is Verdict.SAME or second.cause is Cause.DEVICE else Cause.NONE
     message = "; ".join(filter(None, (said, why or second.message)))
     return msgspec.structs.replace(second, message=message, cause=cause)
 
 
 def _spell(finding: Finding) -> str:
-    if finding.change is None:
-        return finding.verdict.value
-    effect = finding.change.point - 1
-    return f"{100 * abs(effect):.1f} % {'slower' if effect > 0 else 'faster'}"
+    return finding.verdict.value if finding.change is None else spell(finding.change.point)

@@ -6,7 +6,7 @@ moved is not used at all (`rounds`).
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -15,7 +15,7 @@ from perftrack import stats
 from perftrack.declare import NEVER_GATED
 from perftrack.judge.rounds import BROKEN, Key, Outcome, Round, measured, outcome, read_rounds
 from perftrack.judge.summary import ratio_over_rounds
-from perftrack.judge.value import Finding, Interval
+from perftrack.judge.value import Finding, Interval, spell
 from perftrack.model import Backend, Case, Cause, JobResult, Resources, Side, Status, Verdict
 
 CANARY_SPREAD: dict[Backend, float] = {"cuda": 0.05, "cpu": 1.0}
@@ -62,6 +62,23 @@ def decide(ratios: Sequence[float], min_effect: float) -> Verdict:
     return Verdict.AMBIGUOUS
 
 
+def one_device_only(ratios: Mapping[str, Sequence[float]], min_effect: float) -> str:
+    """Which device alone shows a change, in words; empty where they agree, or where there is too little of each.
+
+    `ratios`: device UUID → head ÷ base time ratio of each round on it. The change is seen on a device where all its
+    rounds, two at least, lie beyond `min_effect` on one side of 1, and not on one where all of two at least lie
+    within it.
+    """
+    limit = 1 + min_effect
+    said = {uuid: mine for uuid, mine in ratios.items() if len(mine) > 1}
+    moved = [uuid for uuid, mine in said.items() if min(mine) >= limit or max(mine) <= 1 / limit]
+    still = [uuid for uuid, mine in said.items() if min(mine) > 1 / limit and max(mine) < limit]
+    if not moved or not still:
+        return ""
+    there, here = (f"{spell(stats.median(list(ratios[uuid])))} on {uuid}" for uuid in (moved[0], still[0]))
+    return f"on one device only: {there}, {here}"
+
+
 @dataclass(frozen=True, slots=True)
 class _Comparison:
     case: Case
@@ -97,7 +114,7 @@ class _Comparison:
             newly = then is not None and then.status is not Status.SKIPPED
             return self._say(variant, Verdict.MISSING, f"newly skipped: {now.message}") if newly else None
         if now.status is Status.UNSTABLE:
-            return self._say(variant, Verdict.UNSTABLE, now.message)
+            return self._say(variant, Verdict.UNSTABLE, now.message, Cause.DEVICE)
         return self._against_base(variant, then) if in_base else self._say(variant, Verdict.NEW)
 
     def _broken(self, variant: str, now: Outcome, then: Outcome | None) -> Finding:
@@ -116,7 +133,7 @@ class _Comparison:
         if then.status is Status.SKIPPED:
             return self._say(variant, Verdict.NEW, f"skipped at base: {then.message}")
         if then.status is Status.UNSTABLE:
-            return self._say(variant, Verdict.UNSTABLE, f"at base: {then.message}")
+            return self._say(variant, Verdict.UNSTABLE, f"at base: {then.message}", Cause.DEVICE)
         return self._paired(variant)
 
     def _paired(self, variant: str) -> Finding:
@@ -124,9 +141,9 @@ class _Comparison:
         change = ratio_over_rounds(self.rounds, ("head", variant), ("base", variant))
         if change is None:
             return self._say(variant, Verdict.MISSING, "no round measured head and base together")
-        verdict, message = self._verdict(ratios, change)
+        verdict, cause, message = self._verdict(variant, ratios, change)
         finding = msgspec.structs.replace(
-            self._say(variant, verdict, message),
+            self._say(variant, verdict, message, cause),
             change=change,
             baseline_change=ratio_over_rounds(self.rounds, *_pair(self.case.baseline)),
             detectable=stats.detectable_effect(ratios) if len(ratios) > 1 else None,
@@ -136,18 +153,28 @@ class _Comparison:
         )
         return self._with_cause(finding, self._baseline_verdict())
 
-    def _verdict(self, ratios: Sequence[float], change: Interval) -> tuple[Verdict, str]:
+    def _verdict(self, variant: str, ratios: Sequence[float], change: Interval) -> tuple[Verdict, Cause, str]:
         if len(ratios) < 2:
             limit = 1 + self.case.min_effect
             inside = 1 / limit <= change.low and change.high <= limit
-            return (Verdict.SAME, "") if inside else (Verdict.AMBIGUOUS, "one round is too few to tell")
+            known = (Verdict.SAME, "") if inside else (Verdict.AMBIGUOUS, "one round is too few to tell")
+            return known[0], Cause.NONE, known[1]
         verdict = decide(ratios, self.case.min_effect)
         moved = _canary_spread(self.rounds)
         if verdict in (Verdict.SLOWER, Verdict.FASTER) and moved > CANARY_SPREAD[self.case.backend]:
-            return Verdict.AMBIGUOUS, f"the canary moved by {100 * moved:.0f} % between rounds"
+            return Verdict.AMBIGUOUS, Cause.DEVICE, f"the canary moved by {100 * moved:.0f} % between rounds"
+        if verdict is not Verdict.SAME and (alone := one_device_only(self._by_device(variant), self.case.min_effect)):
+            return Verdict.AMBIGUOUS, Cause.DEVICE, alone
         if verdict is Verdict.AMBIGUOUS and min(ratios) < 1 < max(ratios):
-            return verdict, "the rounds disagree"
-        return verdict, ""
+            return verdict, Cause.NONE, "the rounds disagree"
+        return verdict, Cause.NONE, ""
+
+    def _by_device(self, variant: str) -> dict[str, list[float]]:
+        found: dict[str, list[float]] = {}
+        for part in self.rounds:
+            if (ratio := part.ratio(*_pair(variant))) is not None:
+                found.setdefault(part.result.device_uuid, []).append(ratio)
+        return found
 
     def _baseline_verdict(self) -> Verdict:
         """Whether the baseline variant itself moved; with fewer than two rounds it is taken not to have."""
@@ -160,10 +187,10 @@ class _Comparison:
         verdict, identical = finding.verdict, self._identical(finding.variant)
         if identical:
             verdict = Verdict.SAME
-        cause = _CAUSES.get(("variant", verdict), Cause.NONE)
+        cause = finding.cause if verdict is Verdict.AMBIGUOUS else _CAUSES.get(("variant", verdict), Cause.NONE)
         if verdict is Verdict.SAME:
             cause = _CAUSES.get(("baseline", baseline), Cause.IDENTICAL_CODE if identical else Cause.NONE)
-        elif cause is not Cause.NONE and ("baseline", baseline) in _CAUSES:
+        elif cause not in (Cause.NONE, Cause.DEVICE) and ("baseline", baseline) in _CAUSES:
             cause = Cause.BOTH
         message = "" if identical else finding.message
         if cause in (Cause.UNFUSED_FASTER, Cause.UNFUSED_SLOWER):
@@ -177,7 +204,7 @@ class _Comparison:
             all(_same_sources(part.result) for part in used) or all(_same_code(part, variant) for part in used)
         )
 
-    def _say(self, variant: str, verdict: Verdict, message: str = "") -> Finding:
+    def _say(self, variant: str, verdict: Verdict, message: str = "", cause: Cause = Cause.NONE) -> Finding:
         """A finding with whatever times there are."""
         baseline = self.case.baseline
         return Finding(
@@ -186,6 +213,7 @@ class _Comparison:
             device_class=self.device_class,
             variant=variant,
             verdict=verdict,
+            cause=cause,
             message=message,
             head_s=self._time_s("head", variant),
             base_s=self._time_s("base", variant),
@@ -222,8 +250,7 @@ def _baseline_moved(finding: Finding, baseline: str) -> str:
     change, before, after = finding.baseline_change, finding.speedup_base, finding.speedup_head
     if change is None or before is None or after is None:
         return f"{baseline} moved"
-    moved = f"{100 * abs(change.point - 1):.1f} % {'slower' if change.point > 1 else 'faster'}"
-    return f"speedup {before:.2f}x -> {after:.2f}x because {baseline} got {moved}"
+    return f"speedup {before:.2f}x -> {after:.2f}x because {baseline} got {spell(change.point)}"
 
 
 def _canary_spread(rounds: Sequence[Round]) -> float:

@@ -70,7 +70,7 @@ def read_rounds(results: Iterable[JobResult], case: Case, device_class: str) -> 
             known = last.get(result.round)
             if known is None or result.attempt > known.attempt:
                 last[result.round] = result
-    return [_read(last[number]) for number in sorted(last)]
+    return [read_round(last[number]) for number in sorted(last)]
 
 
 def outcome(rounds: Sequence[Round], side: Side, variant: str) -> Outcome | None:
@@ -92,7 +92,8 @@ def measured(rounds: Iterable[Round], side: Side, variant: str) -> list[tuple[Ro
     return [(part, part.measurements[key]) for part in rounds if part.block_medians.get(key)]
 
 
-def _read(result: JobResult) -> Round:
+def read_round(result: JobResult) -> Round:
+    """One attempt, with what may be judged of it."""
     measurements: dict[Key, Measurement] = {(one.side, one.variant): one for one in result.measurements}
     bad = set(result.bad_blocks)
     medians: dict[Key, Mapping[int, float]] = {}

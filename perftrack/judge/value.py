@@ -59,6 +59,12 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     resources: Resources = Resources()
 
 
+def spell(ratio: float) -> str:
+    """A head ÷ base time ratio in words: `5.1 % slower`, `0.0 %`."""
+    size = f"{100 * abs(ratio - 1):.1f} %"
+    return size if size == "0.0 %" else f"{size} {'slower' if ratio > 1 else 'faster'}"
+
+
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """The verdict on one candidate variant of one case on one device class."""
 

@@ -73,9 +73,12 @@ class Child:
                 self._pipe.send(Phase(what=what, suite=job.case.suite, case_key=job.case.key))
 
             outcome = measure(job, subjects, engine, report, order.method, seed=order.seed, notify=notify)
-            self._pipe.send(Done(result=outcome.result, cuda_error=outcome.cuda_error))
+            done = Done(result=outcome.result, cuda_error=outcome.cuda_error, intrusion=outcome.intrusion)
+            self._pipe.send(done)
             if outcome.cuda_error:
                 return STICKY_EXIT
+            if outcome.intrusion:
+                break
         return 0
 
     def _subject(self, side: Side, job: Job) -> Subject | str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from perftrack.measure.engine import Block, Cost, Issuer, Launch, LaunchError, Loop, Mode, Rotation, State
 from perftrack.measure.host import available_bytes, last_level_cache
-from perftrack.model import Backend, Resources
+from perftrack.model import Backend, Issue, Resources
 
 _MIB = 1 << 20
 _CANARY_BYTES = 8 * _MIB
@@ -71,8 +71,9 @@ class CpuEngine:
         self.busy_s += sum(times)
         return Cost(statistics.median(times))
 
-    def issuers(self, rotations: Sequence[Rotation], costs: Sequence[Cost]) -> tuple[Mode, list[Issuer]]:
-        """Plain loops."""
+    def issuers(self, rotations: Sequence[Rotation], costs: Sequence[Cost], issue: Issue) -> tuple[Mode, list[Issuer]]:
+        """Plain loops, whatever is asked for: a call has ended when it returns."""
+        del issue
         return "loop", [Loop(rotation, cost) for rotation, cost in zip(rotations, costs, strict=True)]
 
     def time_block(self, entries: Sequence[tuple[Issuer, int]], canary_at: int | None) -> Block:
@@ -104,6 +105,10 @@ class CpuEngine:
     def state(self) -> State:
         """The clock of a CPU is not asked for."""
         return State()
+
+    def intrusion(self) -> str:
+        """A CPU is never one's own."""
+        return ""
 
     def ceiling(self, reads: int, *, again: bool = False) -> float:
         """All cores copying, or adding `reads` arrays, the faster: their stores differ in what they read."""

@@ -1,10 +1,12 @@
 """The CUDA engine: CuPy arrays, events on a stream that never waits for the host.
 
-Calls are issued in one of two ways. `backlog`: a spin kernel goes first, so that the host gets ahead of the
-device. `graph`: unrolled CUDA graphs, for calls that end before the host could issue the next.
+Calls are issued in one of three ways. `backlog`: a spin kernel goes first, so that the host gets ahead of the
+device. `graph`: unrolled CUDA graphs, for calls that end before the host could issue the next. `eager`, where the
+case asks for it: on an idle device, as a user's loop does.
 """
 
 import math
+import os
 import statistics
 import time
 from collections.abc import Callable, Generator, Sequence
@@ -32,6 +34,7 @@ from perftrack.measure.engine import (
     Block,
     Cost,
     DeviceLostError,
+    EagerLoop,
     Issuer,
     Launch,
     LaunchError,
@@ -40,8 +43,8 @@ from perftrack.measure.engine import (
     Rotation,
     State,
 )
-from perftrack.measure.nvml import Card
-from perftrack.model import Backend, Resources
+from perftrack.measure.nvml import Card, in_use_by
+from perftrack.model import Backend, Issue, Resources
 
 _MIB = 1 << 20
 _ESTIMATES = 15
@@ -82,7 +85,7 @@ class _AllocationCounter(cp.cuda.MemoryHook):  # pyright: ignore[reportUntypedBa
 
 @dataclass(frozen=True, slots=True)
 class _Queued:
-    """One sample in the queue: its events, its head start, and when the host issued its ends."""
+    """One sample in the queue: its events, its head start (0: none), and when the host issued its ends."""
 
     issuer: Issuer
     times: int
@@ -93,6 +96,8 @@ class _Queued:
 
 
 def _lead(issuer: Issuer, times: int) -> float:
+    if isinstance(issuer, EagerLoop):
+        return 0.0
     return lead_s(issuer.cost, times) if isinstance(issuer, Loop) else 2 * LEAD_S
 
 
@@ -115,6 +120,7 @@ class CudaEngine:
         self._events: list[tuple[Any, Any]] = []
         self._leads: dict[int, float] = {}
         self._origin = cp.cuda.Event()
+        self._own = self._first_processes()
         with self.active():
             self._kernels = Kernels()
             size = min(_CANARY_BYTES, self._device.mem_info[1] // 64)
@@ -159,6 +165,16 @@ class CudaEngine:
         """NVML's view, asked when a block has ended."""
         return State() if self._card is None else State(self._card.clock_mhz(), self._card.reasons())
 
+    def intrusion(self) -> str:
+        """Processes that were not there when this one had made its context."""
+        others = self._card.processes() - self._own if self._card is not None else frozenset[int]()
+        return in_use_by(others) if others else ""
+
+    def _first_processes(self) -> frozenset[int]:
+        """This one; where the driver numbers processes otherwise than the system, whatever was there at first."""
+        seen = self._card.processes() if self._card is not None else frozenset[int]()
+        return seen & {os.getpid()} or seen
+
     def ceiling(self, reads: int, *, again: bool = False) -> float:
         """See Engine."""
         if again or reads not in self._ceilings:
@@ -192,9 +208,11 @@ class CudaEngine:
         self.busy_s += device
         return Cost(max(device / len(launches), 1e-7), statistics.median(host))
 
-    def issuers(self, rotations: Sequence[Rotation], costs: Sequence[Cost]) -> tuple[Mode, list[Issuer]]:
+    def issuers(self, rotations: Sequence[Rotation], costs: Sequence[Cost], issue: Issue) -> tuple[Mode, list[Issuer]]:
         """Graphs for all if one needs a graph and all can be captured, else loops for all."""
         self._leads.clear()
+        if issue == "eager":
+            return "eager", [EagerLoop(rotation, cost) for rotation, cost in zip(rotations, costs, strict=True)]
         if any(needs_graph(cost) for cost in costs):
             graphs = self._graphs(rotations, costs)
             if graphs is not None:
@@ -237,7 +255,7 @@ class CudaEngine:
         return Graph(graph, rotation, calls)
 
     def time_block(self, entries: Sequence[tuple[Issuer, int]], canary_at: int | None) -> Block:
-        """Queue all samples, each behind a spin and between two events, and wait once."""
+        """Queue all samples, each behind a spin and between two events, and wait once; eager ones one by one."""
         queued: list[_Queued] = []
         canary: tuple[Any, Any] | None = None
         self._origin.record(self._stream)
@@ -261,7 +279,10 @@ class CudaEngine:
 
     def _queue(self, issuer: Issuer, times: int, pair: tuple[Any, Any]) -> "_Queued":
         lead = self._leads.get(id(issuer)) or _lead(issuer, times)
-        self._kernels.spin(lead)
+        if lead:
+            self._kernels.spin(lead)
+        else:
+            self.synchronize()
         pair[0].record(self._stream)
         issuer.issue(1)
         first = last = time.perf_counter()
@@ -274,6 +295,8 @@ class CudaEngine:
 
     def _waited(self, sample: "_Queued", origin_s: float) -> bool:
         """Whether the device waited for the host; the next spin before this issuer's samples is then twice as long."""
+        if not sample.lead_s:  # it had no head start to lose
+            return False
         begin, end = (origin_s + cp.cuda.get_elapsed_time(self._origin, event) * 1e-3 for event in sample.pair)
         waited = starved(first_s=sample.first_s, last_s=sample.last_s, begin_s=begin, end_s=end, times=sample.times)
         if waited:

@@ -6,9 +6,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from perftrack.model import Backend, Resources
+from perftrack.model import Backend, Issue, Resources
 
-Mode = Literal["graph", "backlog", "loop"]
+Mode = Literal["graph", "backlog", "eager", "loop"]
 Launch = Callable[[], Any]
 
 
@@ -76,6 +76,10 @@ class Loop:
             following()()
 
 
+class EagerLoop(Loop):
+    """A loop that nothing is queued ahead of: the time that the host takes to issue calls is part of theirs."""
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """One interleaved group of samples: seconds for each entry as a whole, and per canary copy."""
@@ -137,7 +141,7 @@ class Engine(Protocol):
         """Time a few calls, roughly."""
         ...
 
-    def issuers(self, rotations: Sequence[Rotation], costs: Sequence[Cost]) -> tuple[Mode, list[Issuer]]:
+    def issuers(self, rotations: Sequence[Rotation], costs: Sequence[Cost], issue: Issue) -> tuple[Mode, list[Issuer]]:
         """Make all of them ready to be timed, in one mode, so that their times can be compared."""
         ...
 
@@ -147,6 +151,10 @@ class Engine(Protocol):
 
     def state(self) -> State:
         """Clock and the reasons for holding it down."""
+        ...
+
+    def intrusion(self) -> str:
+        """What else works on the device since this process began, in words; empty where nothing is seen."""
         ...
 
     def ceiling(self, reads: int, *, again: bool = False) -> float:

@@ -3,7 +3,7 @@
 import contextlib
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -50,6 +50,13 @@ def _ask(question: Callable[[], T]) -> T | None:
         return None
 
 
+def in_use_by(processes: Collection[int]) -> str:
+    """One sentence about processes that are not ours."""
+    pids = ", ".join(map(str, sorted(processes)[:5]))
+    many = "another process computes" if len(processes) == 1 else f"{len(processes)} other processes compute"
+    return f"{many} on it (pid {pids})"
+
+
 class Card:
     """One card's handle, found by its PCI bus id: an index means different cards to NVML and to CUDA."""
 
@@ -88,14 +95,16 @@ class Card:
         return problem
 
     def _busy_now(self) -> str:
-        processes = self._call("nvmlDeviceGetComputeRunningProcesses") or []
-        if processes:
-            pids = ", ".join(str(process.pid) for process in processes[:5])
-            return f"{len(processes)} other processes compute on it (pid {pids})"
+        if processes := self.processes():
+            return in_use_by(processes)
         memory = self.memory()
         if memory is not None and memory.used > _BUSY_BYTES:
             return f"{memory.used / _GIB:.1f} GiB of its memory are in use"
         return ""
+
+    def processes(self) -> frozenset[int]:
+        """Ids of the processes that compute on the card, as the driver numbers them; empty where it does not say."""
+        return frozenset(one.pid for one in self._call("nvmlDeviceGetComputeRunningProcesses") or [])
 
     def clock_mhz(self) -> float | None:
         """The SM clock now."""

@@ -24,10 +24,13 @@ _MIXES = (0, 1, 2, 3, 4, 8)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A job's result, and the CUDA error code that ended the process's context, or 0."""
+    """A job's result, and what it said about the device."""
 
     result: JobResult
     cuda_error: int = 0
+    """The CUDA error code that ended the process's context, or 0."""
+    intrusion: str = ""
+    """What else works on the device."""
 
 
 def measure(
@@ -43,13 +46,15 @@ def measure(
     """Carry out one job. A subject that is a string is the reason why that side cannot be loaded."""
     begun_us, begun, busy = time.time_ns() // 1000, time.perf_counter(), engine.busy_s
     loaded = [subject for subject in subjects.values() if isinstance(subject, Subject)]
-    status, message, code = Status.OK, "", 0
+    status, message, code, intrusion = Status.OK, "", 0, ""
     with engine.active():
         work = Preparation(engine, job, loaded, seed)
         trial = _Trial(work, method, notify)
         try:
             trial.carry_out()
             status, message = trial.verdict()
+            if intrusion := engine.intrusion():
+                status, message = Status.INFRA, f"{report.device.uuid} is not free any more: {intrusion}"
         except DeviceLostError as lost:
             status, message, code = Status.FAILED, trial.blame(lost), lost.code
         result = JobResult(
@@ -81,7 +86,7 @@ def measure(
     if not code:
         trial.drop()
         engine.release()
-    return Outcome(result, code)
+    return Outcome(result, code, intrusion)
 
 
 def _not_loaded(job: Job, subjects: Mapping[Side, Subject | str]) -> list[Measurement]:

@@ -15,7 +15,7 @@ from perftrack.measure.methods import quick_method
 from perftrack.measure.prepare import Preparation
 from perftrack.measure.protocol import mix_of
 from perftrack.measure.subject import Subject
-from perftrack.model import Backend, Case, DeviceReport, Job, Status
+from perftrack.model import Backend, Case, DeviceReport, Issue, Job, Status
 
 _PAIRS = 7
 _SAMPLE_S = 5e-3
@@ -82,14 +82,15 @@ class Session:
 
         with self._engine.active():
             ceiling, mix = self._engine.ceiling(1), self._engine.ceiling(mix_of(work.job.case.traffic))
-        return Prepared(work.job.case, Status.OK, "", run, lambda: self._pair(made, baseline), ceiling, mix)
+        case = work.job.case
+        return Prepared(case, Status.OK, "", run, lambda: self._pair(made, baseline, case.issue), ceiling, mix)
 
-    def _pair(self, made: Candidate, baseline: Candidate) -> tuple[float, float]:
+    def _pair(self, made: Candidate, baseline: Candidate, issue: Issue) -> tuple[float, float]:
         engine = self._engine
         with engine.active():
             rotations = [made.rotation(), baseline.rotation()]
             costs = [engine.cost(rotation) for rotation in rotations]
-            _, issuers = engine.issuers(rotations, costs)
+            _, issuers = engine.issuers(rotations, costs, issue)
             entries: list[tuple[Any, int]] = [
                 (issuer, max(1, min(issuer.max_times, int(_SAMPLE_S / (cost.device_s * issuer.unit)))))
                 for issuer, cost in zip(issuers, costs, strict=True)

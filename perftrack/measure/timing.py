@@ -68,7 +68,9 @@ class Timing:
         alive = self._work.alive()
         if not alive:
             return
-        mode, issuers = self._engine.issuers([made.rotation() for made in alive], [made.cost for made in alive])
+        mode, issuers = self._engine.issuers(
+            [made.rotation() for made in alive], [made.cost for made in alive], self._work.job.case.issue
+        )
         for made, issuer in zip(alive, issuers, strict=True):
             made.mode, made.issuer = mode, issuer
         per_call = self._windows()

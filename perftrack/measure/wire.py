@@ -51,6 +51,8 @@ class Done(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="don
     result: JobResult
     cuda_error: int = 0
     """The CUDA error code that ended it, where there was one."""
+    intrusion: str = ""
+    """What else works on the device; the child measures nothing more."""
 
 
 class Bye(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="bye"):

@@ -53,7 +53,7 @@ class Execution:
                 self.run = msgspec.structs.replace(self.run, expected_jobs=planned)
                 self.store.begin_run(self.run)
                 begun = True
-                self._run_jobs(pool, "measure", self._pending(pairs, first_rounds))
+                self._run_jobs(pool, "measure", plan.jobs(pairs, first_rounds, self.store.done_jobs(self.run.uid)))
                 findings = self._judge(pairs, first_rounds)
                 findings = self._confirm(pool, pairs, findings)
         except KeyboardInterrupt:
@@ -80,9 +80,6 @@ class Execution:
     def _nothing(self) -> str:
         classes = ", ".join(sorted({device.device_class for device in self.devices}))
         return f"no selected case can run on {classes}: the suites declare none for this backend"
-
-    def _pending(self, pairs: Sequence[Pair], rounds: range) -> list[Job]:
-        return plan.jobs(pairs, rounds, self.store.done_jobs(self.run.uid))
 
     def _run_jobs(self, pool: Pool, title: str, jobs: Sequence[Job]) -> None:
         if not jobs:
@@ -144,7 +141,10 @@ class Execution:
         first = self.run.options.rounds
         rounds = range(first + 1, first + 1 + self.run.options.confirm_rounds)
         self.talk.say(f"confirm {len(again)} of {len(pairs)} cases in {len(rounds)} fresh rounds")
-        self._run_jobs(pool, "confirm", self._pending(again, rounds))
+        seen = {key: results[-1].device_uuid for key, results in self._grouped(range(1, first + 1)).items()}
+        turns = plan.other_devices_first(again, self.devices, seen)
+        done = self.store.done_jobs(self.run.uid)
+        self._run_jobs(pool, "confirm", plan.jobs(again, rounds, done, turns))
         return settle(findings, self._judge(again, rounds))
 
     def _summaries(self, pairs: Sequence[Pair]) -> list[Summary]:

@@ -1,7 +1,8 @@
 """Which jobs a run consists of: cases × device classes × rounds."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from perftrack.errors import UsageError
 from perftrack.model import Case, Device, Job, RunOptions, Side
@@ -30,12 +31,12 @@ class Pair:
         """(suite, case key, device class)."""
         return (self.case.suite, self.case.key, self.device_class)
 
-    def job(self, number: int) -> Job | None:
-        """The job of round `number`; None for a case that head no longer has."""
+    def job(self, number: int, prefer: str = "") -> Job | None:
+        """The job of round `number`, on the device `prefer` if it is there; None for a case that head no longer has."""
         if self.head is None:
             return None
         sides: tuple[Side, ...] = ("head", "base") if self.base else ("head",)
-        return Job(case=self.head, device_class=self.device_class, round=number, sides=sides)
+        return Job(case=self.head, device_class=self.device_class, round=number, sides=sides, prefer=prefer)
 
 
 def selected(trees: Trees, options: RunOptions, side: Side) -> list[Case]:
@@ -74,7 +75,30 @@ def pairs(trees: Trees, options: RunOptions, devices: Sequence[Device]) -> list[
     return made
 
 
-def jobs(wanted: Iterable[Pair], rounds: Iterable[int], done: set[tuple[str, str, str, int]]) -> list[Job]:
-    """The jobs of these rounds that are not done yet."""
-    planned = [pair.job(number) for number in rounds for pair in wanted]
+def jobs(
+    wanted: Iterable[Pair],
+    rounds: Iterable[int],
+    done: set[tuple[str, str, str, int]],
+    turns: Mapping[tuple[str, str, str], Sequence[str]] = MappingProxyType({}),
+) -> list[Job]:
+    """The jobs of these rounds that are not done yet. `turns`: pair → device UUIDs that take its rounds in turn."""
+    planned = [
+        pair.job(number, mine[index % len(mine)] if (mine := turns.get(pair.identity)) else "")
+        for index, number in enumerate(rounds)
+        for pair in wanted
+    ]
     return [job for job in planned if job is not None and job.identity not in done]
+
+
+def other_devices_first(
+    wanted: Iterable[Pair], devices: Sequence[Device], seen: Mapping[tuple[str, str, str], str]
+) -> dict[tuple[str, str, str], list[str]]:
+    """For each pair the UUIDs of its class, the one that `seen` names for it last: a second look is taken elsewhere.
+
+    With every device taking its turn, a change that only one of them shows is told from one that the code makes.
+    """
+    turns: dict[tuple[str, str, str], list[str]] = {}
+    for pair in wanted:
+        uuids = [device.uuid for device in devices if device.device_class == pair.device_class]
+        turns[pair.identity] = sorted(uuids, key=lambda uuid: uuid == seen.get(pair.identity))
+    return turns

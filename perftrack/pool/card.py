@@ -181,6 +181,8 @@ class _Talk:
         self._mark()
         if message.cuda_error in DEVICE_ERRORS:
             self.refusal = Ending(kind="device", cuda_error=message.cuda_error, said=message.result.message)
+        if message.intrusion:
+            self.busy, self.refusal = True, Ending(kind="device", said=message.result.message)
         result = msgspec.structs.replace(
             message.result, device_class=job.device_class, round=job.round, attempt=job.attempt
         )

@@ -5,7 +5,6 @@ Ray never repeats a measurement: attempts, strikes and re-queueing are here, and
 
 import time
 from collections.abc import Callable, Iterable
-from itertools import groupby
 from types import ModuleType
 
 import msgspec
@@ -13,8 +12,9 @@ import msgspec
 from perftrack.model import Backend, DeviceReport, Job, JobResult, Method, Status
 from perftrack.pool.blame import DEVICE_ERRORS, Ending, History, Party, classify, decide, describe
 from perftrack.pool.child_process import Limits
-from perftrack.pool.lease import CardEvent, Doing, Finished, Lease, Lost, split
+from perftrack.pool.lease import CardEvent, Doing, Finished, Lease, Lost
 from perftrack.pool.talk import Drained, Note, Progress, Reply, Result
+from perftrack.pool.waiting import Waiting
 from perftrack.pool.worker import Worker
 
 _WAIT_S = 0.5
@@ -23,13 +23,8 @@ _WAIT_S = 0.5
 _GRACE_S = 15.0
 """A Card enforces all limits itself; one that is silent for this much longer is ended."""
 
-
-class Portion(msgspec.Struct, frozen=True, kw_only=True):
-    """Jobs of one class and round that wait for a Card."""
-
-    jobs: tuple[Job, ...]
-    avoid: str = ""
-    """UUID of the device where they failed: another one is better, if there is one."""
+_MANY = 3
+"""Fewer disturbed cases than this say nothing about a device: each may be the case's own doing."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,12 +55,12 @@ class Dispatcher:
         self._emit = emit
         self._stopped = stopped
         self._replace = replace
-        self._waiting: list[Portion] = []
+        self._waiting = Waiting()
         self._histories: dict[tuple[str, str, str, int], History] = {}
 
     def run(self, jobs: Iterable[Job]) -> None:
         """Do all jobs; every attempt is emitted as a Result, the end as Drained."""
-        self._waiting = [portion for group in _rounds(jobs) for portion in self._spread(group)]
+        self._waiting.add(jobs)
         while not self._stopped():
             self._give_work()
             busy = {worker.reply: worker for worker in self._workers if worker.reply is not None}
@@ -80,23 +75,10 @@ class Dispatcher:
         self._give_up()
         self._emit(Drained())
 
-    def _spread(self, jobs: tuple[Job, ...]) -> list[Portion]:
-        cards = sum(_fits(worker, jobs) for worker in self._workers)
-        return [Portion(jobs=chunk) for chunk in split(jobs, max(1, cards))]
-
     def _give_work(self) -> None:
         for worker in self._workers:
-            if worker.usable and worker.reply is None and (portion := self._pick(worker)):
-                self._waiting.remove(portion)
-                worker.give(self._lease(portion.jobs, worker))
-
-    def _pick(self, worker: Worker) -> Portion | None:
-        mine = [portion for portion in self._waiting if _fits(worker, portion.jobs)]
-        for portion in mine:
-            others = any(_fits(other, portion.jobs) for other in self._workers if other is not worker)
-            if portion.avoid != _uuid(worker) or not others:
-                return portion
-        return None
+            if worker.usable and worker.reply is None and (jobs := self._waiting.take(worker, self._workers)):
+                worker.give(self._lease(jobs, worker))
 
     def _lease(self, jobs: tuple[Job, ...], worker: Worker) -> Lease:
         backend = jobs[0].case.backend
@@ -107,7 +89,7 @@ class Dispatcher:
             seed=self._plan.seed,
             round=jobs[0].round,
             jobs=jobs,
-            device_uuid=_uuid(worker),
+            device_uuid=worker.uuid,
         )
 
     def _hear(self, worker: Worker) -> None:
@@ -138,8 +120,8 @@ class Dispatcher:
                 worker.doing = event
                 self._emit(
                     Progress(
-                        device_class=_class(worker),
-                        device_uuid=_uuid(worker),
+                        device_class=worker.device_class,
+                        device_uuid=worker.uuid,
                         case_key=event.case_key,
                         what=event.what,
                     )
@@ -147,6 +129,7 @@ class Dispatcher:
             case Finished(result=result):
                 worker.doing = None
                 job = worker.outstanding.pop((result.suite, result.case_key))
+                self._waiting.learn(job, result)
                 self._finish(worker, job, result, event.cuda_error)
             case Lost():
                 worker.doing = None
@@ -156,12 +139,14 @@ class Dispatcher:
 
     def _finish(self, worker: Worker, job: Job, result: JobResult, cuda_error: int) -> None:
         self._emit(Result(result=result))
+        if result.status is Status.UNSTABLE:
+            worker.disturbed.append(job)
         if result.status not in {Status.FAILED, Status.INFRA}:
             return
         kind = "result" if result.status is Status.FAILED else "machine"
         ending = Ending(kind=kind, cuda_error=cuda_error, said=result.message, phase="time")
         if decide(ending, self._history(job)).again:
-            self._again(worker, [job], alone=True)
+            self._waiting.again([job], avoid=worker.uuid, alone=True)
         if cuda_error in DEVICE_ERRORS:
             self._hold(worker, result.message)
 
@@ -173,14 +158,10 @@ class Dispatcher:
             self._emit(Result(result=self._attempt(worker, job, decision.status, lost)))
             if decision.again:
                 again.append(job)
-        self._again(worker, again, alone=party is Party.KERNEL or lost.ending.kind == "ray")
+        alone = party is Party.KERNEL or lost.ending.kind == "ray"
+        self._waiting.again(again, avoid=worker.uuid, alone=alone)
         if party is Party.DEVICE:
             self._hold(worker, lost.ending.said)
-
-    def _again(self, worker: Worker, jobs: list[Job], *, alone: bool) -> None:
-        repeats = tuple(msgspec.structs.replace(job, attempt=job.attempt + 1) for job in jobs)
-        for part in split(repeats, len(repeats) if alone else 1):
-            self._waiting.append(Portion(jobs=part, avoid=_uuid(worker)))
 
     def _attempt(self, worker: Worker, job: Job, status: Status, lost: Lost) -> JobResult:
         report = worker.report
@@ -192,7 +173,7 @@ class Dispatcher:
             attempt=job.attempt,
             status=status,
             message=describe(lost.ending),
-            device_uuid=_uuid(worker),
+            device_uuid=worker.uuid,
             environment=report.environment if report else None,
             seed=self._plan.seed,
             started_us=lost.started_us,
@@ -201,17 +182,36 @@ class Dispatcher:
 
     def _hold(self, worker: Worker, why: str) -> None:
         worker.held = True
-        self._emit(Note(text=f"device {_uuid(worker)} ({_class(worker)}) is not used any more: {why}"))
+        self._emit(Note(text=f"device {worker.uuid} ({worker.device_class}) is not used any more: {why}"))
 
     def _end_lease(self, worker: Worker, ending: Ending | None = None) -> None:
         left = tuple(worker.outstanding.values())
         starting = worker.lease is None
+        self._look_again(worker)
         worker.idle()
         if starting:  # a replaced Card could not name its device
             self._hold(worker, ending.said if ending else "it does not answer")
         elif left:
             ending = ending or Ending(kind="start", said="the worker ended before its jobs")
             self._blame(worker, _lost(left, ending))
+
+    def _look_again(self, worker: Worker) -> None:
+        """Jobs in which the device was disturbed are repeated once, elsewhere if possible.
+
+        A device that is disturbed most of the time is not used any more, as long as there is another one.
+        """
+        disturbed = [job for job in worker.disturbed if job.attempt == 1]
+        if not disturbed:
+            return
+        self._waiting.again(disturbed, avoid=worker.uuid, alone=False)
+        of = len(worker.lease.jobs) if worker.lease else 0
+        others = any(other.fits(disturbed) for other in self._workers if other is not worker)
+        text = f"{len(disturbed)} of {of} cases were disturbed (clock, power, or other work on the device)"
+        if others and len(disturbed) >= _MANY and len(disturbed) > of / 2:
+            self._hold(worker, f"{text}; they are measured again on another one")
+        else:
+            where = "on another one" if others else "once more"
+            self._emit(Note(text=f"device {worker.uuid} ({worker.device_class}): {text} and are measured {where}"))
 
     def _lose(self, worker: Worker, error: Exception) -> None:
         """The Card is gone. Only the job that was running can have to do with it; the others just go on.
@@ -226,19 +226,21 @@ class Dispatcher:
             said=(str(error).splitlines() or [""])[0],
             init_failed=bool(getattr(error, "actor_init_failed", False)),
         )
+        self._look_again(worker)
         worker.idle()
         key = (doing.suite, doing.case_key) if doing else next(iter(left)) if len(left) == 1 else None
         running = left.pop(key, None) if key else None
         rest = tuple(left.values())
         if running is not None:
             self._blame(worker, _lost((running,), msgspec.structs.replace(ending, suspect=True)))
-            self._waiting += [Portion(jobs=rest)] if rest else []
+            self._waiting.back(rest)
         elif rest:
             self._blame(worker, _lost(rest, ending))
         if starting:
             self._hold(worker, ending.said)
             return
-        self._emit(Note(text=f"the worker of {_class(worker)} was lost ({ending.ray_error}); a new one takes over"))
+        whose = f"device {worker.uuid} ({worker.device_class})"
+        self._emit(Note(text=f"the worker of {whose} was lost ({ending.ray_error}); a new one takes over"))
         self._replace(worker)
 
     def _end_silent(self) -> None:
@@ -250,7 +252,7 @@ class Dispatcher:
 
     def _give_up(self) -> None:
         """No Card is left for what still waits."""
-        for job in (job for portion in self._waiting for job in portion.jobs):
+        for job in self._waiting.give_up():
             text = f"no usable device of class {job.device_class} is left"
             result = JobResult(
                 suite=job.case.suite,
@@ -263,32 +265,10 @@ class Dispatcher:
                 started_us=time.time_ns() // 1000,
             )
             self._emit(Result(result=result))
-        self._waiting = []
 
     def _history(self, job: Job) -> History:
         return self._histories.setdefault(job.identity, History())
 
 
-def _rounds(jobs: Iterable[Job]) -> list[tuple[Job, ...]]:
-    """Jobs of one device class, backend and round, in the order of the rounds."""
-
-    def key(job: Job) -> tuple[int, str, str]:
-        return job.round, job.device_class, job.case.backend
-
-    return [tuple(group) for _, group in groupby(sorted(jobs, key=key), key=key)]
-
-
 def _lost(jobs: tuple[Job, ...], ending: Ending) -> Lost:
     return Lost(jobs=jobs, ending=ending, started_us=time.time_ns() // 1000, wall_s=0.0)
-
-
-def _fits(worker: Worker, jobs: tuple[Job, ...]) -> bool:
-    return worker.usable and _class(worker) == jobs[0].device_class
-
-
-def _class(worker: Worker) -> str:
-    return worker.report.device.device_class if worker.report else ""
-
-
-def _uuid(worker: Worker) -> str:
-    return worker.report.device.uuid if worker.report else ""

@@ -44,8 +44,3 @@ class Lost(msgspec.Struct, frozen=True, kw_only=True):
 
 
 CardEvent = Doing | Finished | Lost
-
-
-def split(jobs: tuple[Job, ...], parts: int) -> list[tuple[Job, ...]]:
-    """Spread jobs over at most `parts` Cards; a case comes to the same Card in each round."""
-    return [chunk for start in range(parts) if (chunk := jobs[start::parts])]

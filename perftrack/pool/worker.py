@@ -37,6 +37,8 @@ class Worker:
         """None also while it is busy with something else than a lease."""
         self.outstanding: dict[tuple[str, str], Job] = {}
         """Jobs of the current lease that have not ended."""
+        self.disturbed: list[Job] = []
+        """Jobs of the current lease in which the device was disturbed."""
         self.doing: Doing | None = None
         self.heard_at = time.monotonic()
         self._actor = self._start()
@@ -60,6 +62,20 @@ class Worker:
     def usable(self) -> bool:
         """It has a device that may be measured."""
         return self.report is not None and not self.report.problem and not self.held
+
+    @property
+    def uuid(self) -> str:
+        """Of its device; empty while that is not known."""
+        return self.report.device.uuid if self.report else ""
+
+    @property
+    def device_class(self) -> str:
+        """Of its device; empty while that is not known."""
+        return self.report.device.device_class if self.report else ""
+
+    def fits(self, jobs: Sequence[Job]) -> bool:
+        """Whether it can be used for jobs of this device class."""
+        return self.usable and self.device_class == jobs[0].device_class
 
     def identify(self) -> None:
         """Ask for its device."""
@@ -90,7 +106,7 @@ class Worker:
     def idle(self) -> None:
         """It is done with its call."""
         self.reply = self.lease = self.doing = None
-        self.outstanding = {}
+        self.outstanding, self.disturbed = {}, []
 
     def kill(self) -> None:
         """End its process at once; its child dies with it."""

@@ -77,7 +77,7 @@ class Dimensions:
     def declaration(self, case: Case) -> tuple[int, int]:
         """Of a case as a tree declares it: the numbers of its identity and of this declaration."""
         case_id = self.cases([(case.suite, case.key)])[case.suite, case.key]
-        return case_id, self._one(declaration, digest(case), {"case_id": case_id, **rows.case_row(case)})
+        return case_id, self._one(declaration, case.digest, {"case_id": case_id, **rows.case_row(case)})
 
     def device(self, card: Device) -> tuple[int, int]:
         """The numbers of its class and of itself."""

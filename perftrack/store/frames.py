@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from perftrack.declare import NEVER_GATED
 from perftrack.judge.value import Finding, Interval
 from perftrack.model import Method, Verdict
-from perftrack.store import frames_columns, glob, read, unpaired
+from perftrack.store import frames_columns, frames_rounds, glob, read, unpaired
 from perftrack.store.frames_columns import UNPLACED, frame
 from perftrack.store.schema import (
     declaration,
@@ -245,6 +245,20 @@ class Database:
     def history(self, case: str, *, device: str | None = None, variant: str | None = None) -> pd.DataFrame:
         """All results of one case, by `commit_seq`; the other columns are those of `results`."""
         return self.results(case=case, device=device, variant=variant).set_index("commit_seq")
+
+    def rounds(self, run: str = "latest") -> pd.DataFrame:
+        """Every measurement of one run (`latest`, or the first digits of its id): a row an attempt × side × variant.
+
+        `median_us` is over the good blocks, from samples of one process on one device (`device_uuid`); `canary_us`,
+        `clock_mhz` and `bad_blocks` are those of the whole job, as are `started_at`, `wall_s` and `timed_s`.
+        `counts` is False for an attempt that was repeated because the machine failed or was disturbed.
+        """
+        latest = self._store.latest_run() if run == "latest" else self._store.find_run(run)
+        if latest is None:
+            return frame(frames_columns.ROUNDS, ())
+        attempts = self._store.attempts(latest)
+        made = (row for attempt, counts in attempts for row in frames_rounds.rows(latest, attempt, counts=counts))
+        return frame(frames_columns.ROUNDS, made)
 
     def devices(self) -> pd.DataFrame:
         """Every device that ever did a job, by class and UUID."""

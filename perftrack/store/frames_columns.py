@@ -38,6 +38,16 @@ RESULTS: Columns = {
 }  # fmt: skip
 """Schema perftrack.results/1, only ever added to. gbps is 10⁹ B/s, tflops 10¹²/s, utilization a fraction."""
 
+ROUNDS: Columns = {
+    "run_id": "str", "suite": "category", "case": "str", "device": "category", "device_uuid": "category",
+    "round": "int64", "attempt": "int64", "counts": "bool", "job_status": _STATUS, "job_message": "str",
+    "side": "category", "variant": "category", "status": _STATUS, "message": "str",
+    "median_us": "float64", "n_samples": "int64", "mode": "category", "host_us": "float64",
+    "canary_us": "float64", "ceiling_gbps": "float64", "clock_mhz": "float64", "bad_blocks": "int64",
+    "blocks": "int64", "throttled": "str", "started_at": TIME, "wall_s": "float64", "timed_s": "float64",
+}  # fmt: skip
+"""Of a job without any measurement there is one row, with neither side nor variant."""
+
 COMPARE: Columns = {
     "suite": "str", "case": "str", "device": "str", "variant": "str",
     "fused_us_base": "float64", "fused_us_head": "float64",

@@ -6,7 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from perftrack.judge.value import Finding
-from perftrack.model import Environment, JobResult, Measurement, Run, Status
+from perftrack.model import Environment, Issue, JobResult, Measurement, Run, Status
 from perftrack.store import rows
 from perftrack.store.schema import (
     declaration,
@@ -87,14 +87,20 @@ def newest_runs(connection: sa.Connection, *, repo: str | None, prefix: str = ""
 
 def stored_run(connection: sa.Connection, number: int, of: Run) -> StoredRun:
     """Everything of a run but its samples."""
-    jobs = sa.select(job_attempt.c.declaration_id, job_attempt.c.device_id).where(job_attempt.c.run_id == number)
-    pairs = {tuple(row) for row in connection.execute(jobs)}
-    cases = _rows(connection, _CASES.where(declaration.c.id.in_({pair[0] for pair in pairs})))
-    devices = _rows(connection, _DEVICES.where(device.c.id.in_({pair[1] for pair in pairs})))
+    jobs = (
+        sa.select(job_attempt.c.declaration_id, job_attempt.c.device_id, method.c.document)
+        .join_from(job_attempt, method, job_attempt.c.method_id == method.c.id)
+        .where(job_attempt.c.run_id == number)
+        .distinct()
+    )
+    used = list(connection.execute(jobs))
+    issues: dict[int, Issue] = {row.declaration_id: rows.method(row.document).issue for row in used}
+    cases = _rows(connection, _CASES.where(declaration.c.id.in_(issues)))
+    devices = _rows(connection, _DEVICES.where(device.c.id.in_({row.device_id for row in used})))
     points = summaries(connection, result.c.run_id == number, _of_run(number))
     return StoredRun(
         run=of,
-        cases=[rows.case(row) for row in cases],
+        cases=[rows.case(row, issues[row["id"]]) for row in cases],
         devices=[rows.device(row) for row in devices],
         summaries=[point.summary for point in sorted(points, key=_case_order)],
         findings=findings(connection, number),
@@ -275,25 +281,40 @@ def _winning(connection: sa.Connection, run_id: int) -> dict[Identity, tuple[int
 
 def jobs(connection: sa.Connection, run_id: int) -> list[JobResult]:
     """The winning attempts of a run, whole, by suite, case, device class and round."""
+    return [attempt for attempt, counts in attempts(connection, run_id) if counts]
+
+
+def attempts(connection: sa.Connection, run_id: int) -> list[tuple[JobResult, bool]]:
+    """Every attempt of a run, whole, and whether it counts, by suite, case, device class, round and number."""
     won = winners(connection, run_id)
     measured = _measurements(connection, run_id)
     environments: dict[str, Environment] = {}
-    made: list[JobResult] = []
+    made: list[tuple[JobResult, bool]] = []
     question = (
-        sa.select(*_all(job_attempt), environment.c.entries)
+        sa.select(
+            *_all(job_attempt),
+            suite.c.name.label("suite"),
+            kernel_case.c.key.label("case_key"),
+            device_class.c.name.label("device_class"),
+            environment.c.entries,
+        )
+        .join_from(job_attempt, kernel_case, job_attempt.c.case_id == kernel_case.c.id)
+        .join(suite, kernel_case.c.suite_id == suite.c.id)
+        .join(device_class, job_attempt.c.device_class_id == device_class.c.id)
         .join(environment, job_attempt.c.environment_id == environment.c.id, isouter=True)
         .where(job_attempt.c.run_id == run_id)
     )
     for row in _rows(connection, question):
-        if row["id"] not in won:
-            continue
         entries = row["entries"]
         if entries is not None and entries not in environments:
             environments[entries] = rows.environment(entries)
-        name, key, class_name, _ = won[row["id"]]
-        whole = {**row, "suite": name, "case_key": key, "device_class": class_name}
-        made.append(rows.job(whole, environments.get(entries or ""), tuple(measured.get(row["id"], ()))))
-    return sorted(made, key=lambda one: (one.suite, one.case_key, one.device_class, one.round))
+        result = rows.job(row, environments.get(entries or ""), tuple(measured.get(row["id"], ())))
+        made.append((result, row["id"] in won))
+    return sorted(made, key=lambda one: (*_identity(one[0]), one[0].attempt))
+
+
+def _identity(result: JobResult) -> Identity:
+    return (result.suite, result.case_key, result.device_class, result.round)
 
 
 def _measurements(connection: sa.Connection, run_id: int) -> dict[int, list[Measurement]]:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from perftrack.judge.value import Finding, Interval, Summary
-from perftrack.model import Case, Device, Environment, JobResult, Measurement, Method, Resources, Revision, Run
+from perftrack.model import Case, Device, Environment, Issue, JobResult, Measurement, Method, Resources, Revision, Run
 from perftrack.store import pack
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -117,16 +117,16 @@ def resources(row: Row) -> Resources:
 
 
 def case_row(case: Case) -> dict[str, Any]:
-    """What a tree declares of a case; its suite and key are its identity and not columns here."""
+    """What a tree declares of a case; its suite and key are its identity, its issue is in its jobs' method."""
     documents = {name: pack.json_text(getattr(case, name)) for name in ("params", "variants", "traffic")}
-    return _columns(case, {"suite", "key", *documents}) | documents
+    return _columns(case, {"suite", "key", "issue", *documents}) | documents
 
 
-def case(row: Row) -> Case:
+def case(row: Row, issue: Issue) -> Case:
     """From a row of `declaration` joined with its case and suite."""
     fields = {field.name: field.type for field in msgspec.structs.fields(Case)}
     documents = {name: _decoded(row[name], fields[name]) for name in ("params", "variants", "traffic")}
-    return _struct(Case, row, **documents)
+    return _struct(Case, row, issue=issue, **documents)
 
 
 def device_row(device: Device) -> dict[str, Any]:

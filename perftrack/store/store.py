@@ -141,6 +141,10 @@ class Store:
         """The attempts that count, whole: of each job the last one that the machine did not spoil."""
         return self._of_run(uid, lambda connection, number, _: read.jobs(connection, number))
 
+    def attempts(self, uid: str) -> list[tuple[JobResult, bool]]:
+        """Every attempt, whole, and whether it counts."""
+        return self._of_run(uid, lambda connection, number, _: read.attempts(connection, number))
+
     def done_jobs(self, uid: str) -> set[Identity]:
         """Identities (suite, case key, device class, round) of the jobs that need no further attempt."""
         return self._of_run(uid, lambda connection, number, _: read.done(connection, number))

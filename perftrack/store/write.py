@@ -110,7 +110,7 @@ class Writer:
             "declaration_id": declaration_id,
             "device_id": device_id,
             "environment_id": self._dimensions.environment(attempt.environment),
-            "method_id": self._dimensions.method(header.options.methods.get(case.backend, Method())),
+            "method_id": self._dimensions.method(header.options.methods.get(case.backend, Method()).of(case)),
             "payload_digest": _payload_digest(attempt),
         }
 

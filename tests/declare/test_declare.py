@@ -51,6 +51,13 @@ def test_cases_expand_the_axes_with_sorted_keys():
     assert (first.traffic.min_bytes, first.traffic.moved_bytes, first.traffic.flops) == (32, {"unfused": 64}, 4)
     assert first.doc == "Scale a vector."
     assert first.min_effect == 0.02
+    assert first.issue == "queued"
+
+
+def test_a_case_says_that_its_calls_are_issued_eagerly():
+    assert {case.issue for backend in ("cuda", "cpu") for case in declare(issue="eager").cases("s", backend)} == {
+        "eager"
+    }
 
 
 def test_axes_and_variants_differ_by_backend():
@@ -98,6 +105,7 @@ class Opaque:
         ({"variants": {"fused": build}}, "baseline 'unfused' is not among the variants"),
         ({"reference": None}, "reference is None, not a function"),
         ({"min_effect": 2}, "min_effect is 2"),
+        ({"issue": "later"}, "issue is 'later'; give one of queued, eager"),
     ],
 )
 def test_a_bad_declaration_names_file_benchmark_and_value(changes, sentence):

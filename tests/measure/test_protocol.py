@@ -33,6 +33,7 @@ class ScriptedEngine:
         self._starved = itertools.cycle(starved)
         self._ceiling = ceiling
         self.lost = False
+        self.intruders = ""
         self.orders = []
 
     active = staticmethod(nullcontext)
@@ -53,7 +54,7 @@ class ScriptedEngine:
     def cost(self, rotation):
         return Cost(1e-3)
 
-    def issuers(self, rotations, costs):
+    def issuers(self, rotations, costs, issue):
         return "loop", [Loop(rotation, cost) for rotation, cost in zip(rotations, costs, strict=True)]
 
     def time_block(self, entries, canary_at):
@@ -68,6 +69,9 @@ class ScriptedEngine:
 
     def state(self):
         return State(1980.0, next(self._reasons))
+
+    def intrusion(self):
+        return self.intruders
 
     def ceiling(self, reads, *, again=False):
         return self._ceiling
@@ -111,6 +115,15 @@ def test_a_quiet_device_gives_ok_and_no_bad_blocks():
     for one in result.measurements:
         assert one.samples_s == (pytest.approx(1e-3),) * 20
         assert one.calls_per_sample == 25  # 0.5 s over 10 blocks of two samples
+
+
+def test_a_device_that_somebody_else_uses_makes_no_verdict():
+    engine = ScriptedEngine()
+    engine.intruders = "another process computes on it (pid 5)"
+    outcome = carry_out(engine)
+    assert outcome.result.status is Status.INFRA
+    assert outcome.result.message == f"{outcome.result.device_uuid} is not free any more: {engine.intruders}"
+    assert outcome.intrusion == engine.intruders
 
 
 def test_a_block_is_a_random_order_and_its_reverse():

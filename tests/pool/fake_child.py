@@ -53,7 +53,7 @@ def report(backend):
     return DeviceReport(device=device, environment=Environment(entries=entries), problem="it is busy" * busy)
 
 
-def done(job, status=Status.OK, message="", cuda_error=0, samples=(1e-3, 1.1e-3)):
+def done(job, status=Status.OK, message="", cuda_error=0, samples=(1e-3, 1.1e-3), intrusion=""):
     measurement = Measurement(
         side="head", variant="fused", status=status, samples_s=samples, blocks=(0,) * len(samples)
     )
@@ -69,7 +69,7 @@ def done(job, status=Status.OK, message="", cuda_error=0, samples=(1e-3, 1.1e-3)
         environment=hello.environment,
         measurements=(measurement,),
     )
-    say(Done(result=result, cuda_error=cuda_error))
+    say(Done(result=result, cuda_error=cuda_error, intrusion=intrusion))
 
 
 def hang_with_gil(_job=None):
@@ -132,6 +132,16 @@ def slow(job):
     done(job)
 
 
+def on_first_card(what):
+    """Do something else on the first card than on the others, where the job is fine."""
+    return lambda job: what(job) if os.environ["CUDA_VISIBLE_DEVICES"] == "0" else done(job)
+
+
+def intruded(job):
+    done(job, Status.INFRA, "GPU-0 is not free any more", intrusion="another process computes on it (pid 5)")
+    sys.exit()
+
+
 def once(job):
     """Crash, but not on a second attempt."""
     if job.attempt == 1:
@@ -165,6 +175,9 @@ KERNELS = {
     "kills_card": kills_card,
     "slow": slow,
     "once": once,
+    "disturbed": on_first_card(lambda job: done(job, Status.UNSTABLE, "disturbed")),
+    "intruded": on_first_card(intruded),
+    "kills_one_card": on_first_card(kills_card),
 }
 IMPORTS = {"import_hangs": hang_with_gil, "import_exits": lambda: os._exit(5)}
 

@@ -56,17 +56,18 @@ def _all_frames(database: Database, **narrow: Any) -> dict[str, pd.DataFrame]:
         "devices": database.devices(),
         "runs": database.runs(last=0) if narrow else database.runs(),
         "compare": database.compare(base, head, device="none" if narrow else None),
+        "rounds": database.rounds(),
     }
 
 
 def test_an_empty_frame_has_the_columns_and_dtypes_of_a_full_one(database: tuple[Store, Database]) -> None:
     store, opened = database
-    no_devices = opened.devices()
+    no_devices, no_rounds = opened.devices(), opened.rounds()
     assert len(no_devices) == 0
     _measure(store, 1)
     _measure(store, 2)
     full, empty = _all_frames(opened), _all_frames(opened, case="none")
-    empty["devices"] = no_devices
+    empty["devices"], empty["rounds"] = no_devices, no_rounds
     for name in full:
         assert len(full[name]) > 0
         assert len(empty[name]) == 0
@@ -265,6 +266,28 @@ def test_runs_and_devices(database: tuple[Store, Database]) -> None:
     (device,) = opened.devices().to_dict("records")
     assert (device["uuid"], device["jobs"], device["memory_bytes"]) == ("CPU-1", 1, 2**35)
     assert device["environment"] == '{"clock":1.5,"driver":"580.65","locked":true,"threads":2}'
+
+
+def test_rounds_have_every_measurement_of_every_attempt(database: tuple[Store, Database]) -> None:
+    store, opened = database
+    run = build.run(3)
+    store.begin_run(run)
+    store.add_job(run.uid, build.case(), build.failed(status=Status.INFRA, message="lost"), build.device())
+    store.add_job(run.uid, build.case(), build.job(attempt=2, device_uuid="CPU-2"), build.device(2))
+    rounds = opened.rounds(run.uid[:8])
+    lost, *measured = rounds.to_dict("records")
+    assert (lost["attempt"], lost["counts"], lost["job_status"], lost["job_message"]) == (1, False, "infra", "lost")
+    assert (pd.isna(lost["side"]), pd.isna(lost["median_us"]), lost["n_samples"]) == (True, True, 0)
+    assert [(one["side"], one["variant"]) for one in measured] == [
+        (side, variant) for variant in ("unfused", "fused", "steps") for side in ("head", "base")
+    ]
+    first = measured[0]
+    # blocks 0 and 2 to 24 are good: the median of their medians, of samples 1 ns apart
+    assert first["median_us"] == pytest.approx(10.0255, abs=1e-6)
+    assert (first["counts"], first["device_uuid"], first["bad_blocks"], first["blocks"]) == (True, "CPU-2", 1, 2)
+    assert (first["canary_us"], first["ceiling_gbps"]) == (pytest.approx(100.0), pytest.approx(30.0))
+    assert first["clock_mhz"] == 1597.5
+    assert (first["wall_s"], first["timed_s"], first["throttled"]) == (2.5, 1.25, "power cap")
 
 
 def test_every_frame_can_be_written_unchanged(database: tuple[Store, Database]) -> None:

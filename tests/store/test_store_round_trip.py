@@ -186,7 +186,7 @@ def test_timer_ticks_pack_well() -> None:
     [
         (rows.summary_row, build.summary(), rows.SUMMARY_REFERENCES),
         (rows.finding_row, build.finding(), rows.FINDING_REFERENCES),
-        (rows.case_row, build.case(), {"suite", "key"}),
+        (rows.case_row, build.case(), {"suite", "key", "issue"}),
         (rows.device_row, build.device(), {"device_class"}),
         (rows.run_row, build.run(), {"repo", "head", "base"}),
         (rows.resources_row, build.RESOURCES, set()),

@@ -111,6 +111,17 @@ def test_a_changed_declaration_keeps_the_identity_of_the_case(store: Store) -> N
     assert _count(store, schema.kernel_case) == 1
 
 
+def test_a_case_that_is_issued_otherwise_is_another_series(store: Store) -> None:
+    for number, issue in ((1, "queued"), (2, "eager")):
+        run = build.run(number)
+        store.begin_run(run)
+        store.add_job(run.uid, build.case(issue=issue), build.job(), build.device())
+        _finish(store, run.uid, build.summary())
+        assert [case.issue for case in store.load_run(run.uid).cases] == [issue]
+    assert _count(store, schema.kernel_case) == 1
+    assert _count(store, schema.series) == 2
+
+
 def test_a_shallow_clones_gaps_are_filled_later(store: Store) -> None:
     store.begin_run(build.run(1, head=build.revision(7, position=None, parent=None)))
     store.begin_run(build.run(2, head=build.revision(7)))

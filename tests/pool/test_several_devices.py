@@ -1,0 +1,108 @@
+"""Two cards of one class in a real Ray cluster: who measures what, and what becomes of a card that is not well."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections import defaultdict
+from contextlib import suppress
+
+import msgspec
+import pytest
+from test_pool import free_port, make_pool, short_folder, wait_until  # noqa: F401 - a fixture
+
+from perftrack.model import JobResult, Status
+from perftrack.pool.client import Note
+
+
+@pytest.fixture(scope="module")
+def two_cards(short_folder):  # noqa: F811 - the fixture
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("RAY_")} | {"RAY_USAGE_STATS_ENABLED": "0"}
+    port = free_port()
+    ray = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--num-cpus=2", "--num-gpus=2"]
+    ray += [f"--port={port}", "--include-dashboard=false", f"--temp-dir={short_folder}", "--disable-usage-stats"]
+    log = short_folder / "start.log"
+    with (
+        log.open("wb") as out,
+        subprocess.Popen(ray, env=environment, stdout=out, stderr=out, start_new_session=True) as head,
+    ):
+        wait_until(lambda: b"Ray runtime started" in log.read_bytes() or head.poll() is not None, 60)
+        assert head.poll() is None, log.read_text()
+        yield f"127.0.0.1:{port}"
+        head.terminate()
+        head.wait(30)
+        with suppress(ProcessLookupError):
+            os.killpg(head.pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def pool(two_cards, fake_child):
+    with make_pool(fake_child, address=two_cards, want="FakeGPU-*") as pool:
+        assert {report.device.uuid for report in pool.devices()} == {"GPU-0", "GPU-1"}
+        yield pool
+
+
+def run(pool, jobs):
+    """Results by benchmark, in order, and the notes."""
+    results, notes = defaultdict(list), []
+    for event in pool.run(jobs):
+        if isinstance(event, JobResult):
+            results[event.case_key.split("[")[0]].append(event)
+        elif isinstance(event, Note):
+            notes.append(event.text)
+    return results, notes
+
+
+def last_attempts(results):
+    """Status and device of the attempt that counts, by case and round."""
+    return {
+        (one.case_key, one.round): (one.status, one.device_uuid) for one in sorted(results, key=lambda one: one.attempt)
+    }
+
+
+def test_both_cards_work_and_each_case_stays_on_one_unless_told_otherwise(pool, make_job):
+    jobs = [
+        make_job("slow", backend="cuda", seconds=0.2 + i / 1000, round_=round_) for round_ in (1, 2) for i in range(4)
+    ]
+    results, _ = run(pool, jobs)
+    devices = defaultdict(list)
+    for one in results["slow"]:
+        devices[one.case_key].append(one.device_uuid)
+    assert sorted(map(tuple, devices.values())) == [("GPU-0", "GPU-0")] * 2 + [("GPU-1", "GPU-1")] * 2
+    wanted = [msgspec.structs.replace(job, prefer="GPU-1", round=3) for job in jobs[:4]]
+    results, _ = run(pool, wanted)
+    assert {one.device_uuid for one in results["slow"]} == {"GPU-1"}
+
+
+def test_a_card_on_which_most_cases_are_disturbed_is_left_and_they_are_measured_on_the_other(pool, make_job):
+    jobs = [make_job("disturbed", backend="cuda", i=i) for i in range(8)]
+    results, notes = run(pool, jobs)
+    assert set(last_attempts(results["disturbed"]).values()) == {(Status.OK, "GPU-1")}
+    disturbed = [one for one in results["disturbed"] if one.status is Status.UNSTABLE]
+    assert {(one.device_uuid, one.attempt) for one in disturbed} == {("GPU-0", 1)}
+    many = len(disturbed)
+    (note,) = notes
+    assert note.startswith(f"device GPU-0 (FakeGPU-1G) is not used any more: {many} of {many} cases were disturbed")
+    assert note.endswith("they are measured again on another one")
+    results, _ = run(pool, [make_job("fine", backend="cuda", i=i) for i in range(4)])
+    assert {one.device_uuid for one in results["fine"]} == {"GPU-1"}, "it stays left out"
+
+
+def test_a_card_that_somebody_else_takes_is_left_and_nothing_is_lost(pool, make_job):
+    jobs = [make_job("intruded", backend="cuda", i=i) for i in range(8)]
+    results, notes = run(pool, jobs)
+    assert set(last_attempts(results["intruded"]).values()) == {(Status.OK, "GPU-1")}
+    assert {one.status for one in results["intruded"] if one.device_uuid == "GPU-0"} == {Status.INFRA}
+    assert [note.partition(":")[0] for note in notes] == ["device GPU-0 (FakeGPU-1G) is not used any more"]
+
+
+def test_the_jobs_of_a_card_whose_worker_is_killed_are_done(pool, make_job):
+    jobs = [make_job("fine", backend="cuda", i=i, round_=round_) for round_ in (1, 2) for i in range(6)]
+    jobs.insert(0, make_job("kills_one_card", backend="cuda"))
+    results, notes = run(pool, jobs)
+    assert last_attempts(results["kills_one_card"]) == {("kills_one_card[]", 1): (Status.OK, "GPU-1")}
+    finals = last_attempts(results["fine"])
+    assert len(finals) == 12
+    assert {status for status, _ in finals.values()} == {Status.OK}
+    assert len(notes) == 1
+    assert notes[0].startswith("the worker of device GPU-0 (FakeGPU-1G) was lost (ActorDiedError)")
