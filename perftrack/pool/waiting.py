@@ -64,7 +64,8 @@ class Waiting:
         """How long the case takes, and where it was measured."""
         if result.status is Status.OK:
             self._homes[_case(job)] = result.device_uuid
-            self._costs_s[_case(job)] = result.wall_s
+            # the first of a process also pays for what the others find done, so the shortest tells most
+            self._costs_s[_case(job)] = min(result.wall_s, self._costs_s.get(_case(job), result.wall_s))
 
     def give_up(self) -> Iterator[Job]:
         """Everything, which is then no longer waited for."""
