@@ -220,6 +220,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     sides: tuple[Side, ...] = ("head",)
     prefer: str = ""
     """UUID of the device that shall do it if it can be used; empty or gone: any of the class."""
+    expected_s: float = 0.0
+    """How long it took before; 0 where that is not known."""
 
     @property
     def identity(self) -> tuple[str, str, str, int]:

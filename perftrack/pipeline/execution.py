@@ -86,10 +86,14 @@ class Execution:
             return
         cases = {(job.case.suite, job.case.key, job.device_class): job.case for job in jobs}
         devices = {device.uuid: device for device in self.devices}
+        costs = self.store.costs(self.run.repo)
+        expected = [
+            msgspec.structs.replace(job, expected_s=len(job.sides) * costs.get(job.identity[:3], 0.0)) for job in jobs
+        ]
         waiting = {job.identity for job in jobs}
         self.talk.stage(title, len(jobs))
         try:
-            for event in pool.run(jobs):
+            for event in pool.run(expected):
                 if isinstance(event, Progress):
                     self.talk.working(f"{event.what} {event.case_key}")
                 elif isinstance(event, Note):

@@ -10,7 +10,7 @@ from perftrack.pool.spread import spread
 from perftrack.pool.worker import Worker
 
 _CALL_S = 0.7
-"""What one variant on one side takes, roughly, as long as the case has not been measured."""
+"""What one variant on one side takes, roughly, of a case that nobody has measured yet."""
 
 _Case = tuple[str, str, str]
 """(suite, case key, device class)."""
@@ -98,7 +98,8 @@ class Waiting:
         return sum(map(self._cost_s, [*worker.outstanding.values(), *dealt]))
 
     def _cost_s(self, job: Job) -> float:
-        return self._costs_s.get(_case(job), _CALL_S * len(job.sides) * len(job.case.variants))
+        expected_s = job.expected_s or _CALL_S * len(job.sides) * len(job.case.variants)
+        return self._costs_s.get(_case(job), expected_s)
 
 
 def _case(job: Job) -> _Case:

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from perftrack.errors import UsageError
 from perftrack.judge.value import Finding, Summary
 from perftrack.model import Case, Device, JobResult, Run
-from perftrack.store import address, engine, glob, migrate, read
+from perftrack.store import address, costs, engine, glob, migrate, read
 from perftrack.store.door import Door
 from perftrack.store.read import Identity
 from perftrack.store.schema import device_class, kernel_case, result, run, series, suite
@@ -144,6 +144,10 @@ class Store:
     def attempts(self, uid: str) -> list[tuple[JobResult, bool]]:
         """Every attempt, whole, and whether it counts."""
         return self._of_run(uid, lambda connection, number, _: read.attempts(connection, number))
+
+    def costs(self, repo: str) -> costs.Costs:
+        """Seconds of a job for each side, by (suite, case key, device class), of what was measured of late."""
+        return self.read(lambda connection: costs.costs(connection, repo))
 
     def done_jobs(self, uid: str) -> set[Identity]:
         """Identities (suite, case key, device class, round) of the jobs that need no further attempt."""

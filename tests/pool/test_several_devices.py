@@ -69,6 +69,12 @@ def test_both_cards_work_and_each_case_stays_on_one_unless_told_otherwise(pool, 
     for one in results["slow"]:
         devices[one.case_key].append(one.device_uuid)
     assert sorted(map(tuple, devices.values())) == [("GPU-0", "GPU-0")] * 2 + [("GPU-1", "GPU-1")] * 2
+    longest = [
+        msgspec.structs.replace(make_job("fine", backend="cuda", i=i), expected_s=9 if i else 30) for i in range(4)
+    ]
+    results, _ = run(pool, longest)
+    alone = {one.device_uuid for one in results["fine"] if one.case_key == "fine[i=0]"}
+    assert alone.isdisjoint(one.device_uuid for one in results["fine"] if one.case_key != "fine[i=0]")
     wanted = [msgspec.structs.replace(job, prefer="GPU-1", round=3) for job in jobs[:4]]
     results, _ = run(pool, wanted)
     assert {one.device_uuid for one in results["slow"]} == {"GPU-1"}

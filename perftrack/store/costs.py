@@ -1,0 +1,44 @@
+"""What cases cost, from the runs of late: how long a device will be busy with them."""
+
+import sqlalchemy as sa
+
+from perftrack.model import Status
+from perftrack.store.schema import device_class, job_attempt, kernel_case, measurement, revision, run, suite
+
+_RUNS = 5
+
+Costs = dict[tuple[str, str, str], float]
+"""(suite, case key, device class) → seconds of a job for each side, everything included."""
+
+
+def costs(connection: sa.Connection, repo: str) -> Costs:
+    """The least that each case of `repo` took in its newest runs: the first case of a process also pays for others."""
+    newest = (
+        sa.select(run.c.id)
+        .join(revision, run.c.head_id == revision.c.id)
+        .where(revision.c.repo == repo)
+        .order_by(run.c.started_us.desc())
+        .limit(_RUNS)
+    )
+    numbers = list(connection.scalars(newest))
+    measured = (
+        sa.select(job_attempt.c.id, sa.func.count(measurement.c.side.distinct()).label("sides"))
+        .join(measurement, measurement.c.job_attempt_id == job_attempt.c.id)
+        .where(job_attempt.c.run_id.in_(numbers), job_attempt.c.status == Status.OK.value)
+        .group_by(job_attempt.c.id)
+        .subquery()
+    )
+    question = (
+        sa.select(
+            suite.c.name,
+            kernel_case.c.key,
+            device_class.c.name,
+            sa.func.min(job_attempt.c.wall_s / measured.c.sides),
+        )
+        .join_from(measured, job_attempt, measured.c.id == job_attempt.c.id)
+        .join(kernel_case, job_attempt.c.case_id == kernel_case.c.id)
+        .join(suite, kernel_case.c.suite_id == suite.c.id)
+        .join(device_class, job_attempt.c.device_class_id == device_class.c.id)
+        .group_by(suite.c.name, kernel_case.c.key, device_class.c.name)
+    )
+    return {(name, key, device): float(cost) for name, key, device, cost in connection.execute(question)}
