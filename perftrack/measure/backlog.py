@@ -15,7 +15,9 @@ MAX_LEAD_S = 5e-3
 
 _MARGIN = 1.3
 _SHORT_S = 20e-6
-_LAUNCH_BOUND = 0.7
+_LAUNCH_BOUND = 4.0
+"""Host seconds ÷ device seconds of a call. Below, a spin makes up for what the host lacks; a limit near 1 would let
+noise choose the mode of a case anew in each process, and modes differ by half a per cent."""
 _CLOSE_S = 10e-6
 """A call that comes this close before the device needs it may have come too late: a launch takes 3 to 8 µs."""
 
@@ -25,7 +27,7 @@ _GRAPH_CAPTURE_S = 0.1
 
 
 def needs_graph(cost: Cost) -> bool:
-    """Whether calls end before, or nearly before, the host can issue the next."""
+    """Whether calls end too long before the host can issue the next for a spin to make up for it."""
     return cost.device_s < _SHORT_S or (cost.host_s or 0.0) > _LAUNCH_BOUND * cost.device_s
 
 

@@ -137,18 +137,27 @@ class Execution:
         return found
 
     def _confirm(self, pool: Pool, pairs: Sequence[Pair], findings: list[Finding]) -> list[Finding]:
-        """Look again at suspects, in fresh rounds only."""
-        doubtful = {(f.suite, f.case_key, f.device_class) for f in suspects(findings)}
+        """Look again at suspects, in fresh rounds only; one is enough to tell what is broken from what is flaky."""
+        doubtful: dict[tuple[str, str, str], bool] = {}
+        for one in suspects(findings):
+            identity = (one.suite, one.case_key, one.device_class)
+            doubtful[identity] = doubtful.get(identity, False) or one.verdict not in (Verdict.FAILED, Verdict.WRONG)
         again = [pair for pair in pairs if pair.identity in doubtful]
         if not again:
             return findings
+        timed = [pair for pair in again if doubtful[pair.identity]]
+        broken = [pair for pair in again if not doubtful[pair.identity]]
         first = self.run.options.rounds
         rounds = range(first + 1, first + 1 + self.run.options.confirm_rounds)
-        self.talk.say(f"confirm {len(again)} of {len(pairs)} cases in {len(rounds)} fresh rounds")
+        if timed:
+            self.talk.say(f"confirm {len(timed)} of {len(pairs)} cases in {len(rounds)} fresh rounds")
+        if broken:
+            self.talk.say(f"confirm {len(broken)} of {len(pairs)} cases that failed or were wrong in a fresh round")
         seen = {key: results[-1].device_uuid for key, results in self._grouped(range(1, first + 1)).items()}
         turns = plan.other_devices_first(again, self.devices, seen)
         done = self.store.done_jobs(self.run.uid)
-        self._run_jobs(pool, "confirm", plan.jobs(again, rounds, done, turns))
+        jobs = [*plan.jobs(timed, rounds, done, turns), *plan.jobs(broken, rounds[:1], done, turns)]
+        self._run_jobs(pool, "confirm", jobs)
         return settle(findings, self._judge(again, rounds))
 
     def _summaries(self, pairs: Sequence[Pair]) -> list[Summary]:

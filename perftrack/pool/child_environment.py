@@ -12,7 +12,7 @@ from pathlib import Path
 _PASSED = ("PATH", "LD_LIBRARY_PATH", "CUDA_PATH", "CUDA_HOME", "LANG", "TZ")
 _PASSED_PREFIX = "NVIDIA_"
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
-_COMPILERS = ("cupy-cuda12x", "cupy-cuda13x", "numba")
+_COMPILERS = ("cupy-cuda12x", "cupy-cuda13x", "numba", "torch", "triton")
 
 
 def import_path(environ: Mapping[str, str]) -> str:
@@ -42,6 +42,8 @@ def child_environment(
         "CUPY_CACHE_DIR": str(caches / "cupy"),
         "NUMBA_CACHE_DIR": str(caches / "numba"),
         "CUDA_CACHE_PATH": str(caches / "cuda"),
+        "TRITON_CACHE_DIR": str(caches / "triton"),
+        "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"),
     }
 
 

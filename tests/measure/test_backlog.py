@@ -10,7 +10,8 @@ def rotation(sets, kernels=1):
 
 def test_short_and_launch_bound_bodies_need_a_graph():
     assert needs_graph(Cost(device_s=15e-6, host_s=5e-6))
-    assert needs_graph(Cost(device_s=200e-6, host_s=160e-6))
+    assert needs_graph(Cost(device_s=25e-6, host_s=110e-6))
+    assert not needs_graph(Cost(device_s=70e-6, host_s=110e-6))
     assert not needs_graph(Cost(device_s=250e-6, host_s=20e-6))
 
 
