@@ -10,9 +10,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from kernels.dtypes import element_bytes
 from kernels.launch import KernelCall
 
-ELEMENT = {"float32": "float", "float16": "__half"}
+ELEMENT = {"float32": "float", "float16": "__half", "bfloat16": "__nv_bfloat16"}
 """dtype → the element type of the CUDA C++ sources."""
 
 ACCESS_BYTES = 16
@@ -34,6 +35,8 @@ class Source:
     """Names of files beside this module, in order; prelude.cuh comes first by itself."""
     registers: Mapping[str, int]
     """Kernel → budget, for every element type and architecture; no kernel may spill."""
+    dtypes: tuple[str, ...] = tuple(ELEMENT)
+    """What its elements may be."""
 
     @property
     def text(self) -> str:
@@ -90,6 +93,8 @@ class Source:
 
     def bind(self, kernel: str, dtype: str, blocks: int, threads: int, args: tuple[Any, ...]) -> KernelCall:
         """Compile `kernel` for `dtype` unless this process has it already, and bind its arguments."""
+        if dtype in ELEMENT and dtype not in self.dtypes:
+            raise ValueError(f"{kernel} is for elements of {', '.join(self.dtypes)}, not {dtype}")
         text, options = self.text, compile_options(dtype)
         identity = "\n".join((*options, text))
         return KernelCall(compiled(text, options, kernel), (blocks,), (threads,), args, identity)
@@ -103,7 +108,7 @@ def _read(name: str) -> str:
 def compile_options(dtype: str) -> tuple[str, ...]:
     """Options of the run-time compiler for elements of `dtype`."""
     if dtype not in ELEMENT:
-        raise ValueError(f"the CUDA kernels are for elements of {' and '.join(ELEMENT)}, not {dtype}")
+        raise ValueError(f"the CUDA kernels are for elements of {', '.join(ELEMENT)}, not {dtype}")
     return ("-std=c++17", f"-DELEM={ELEMENT[dtype]}")
 
 
@@ -126,14 +131,13 @@ def checked(*arrays: Any) -> str:
 
 
 def _address(array: Any) -> int:
-    return array.data.ptr if hasattr(array.data, "ptr") else array.ctypes.data
+    # a NumPy array of bfloat16 has no buffer, so that its `data` cannot even be asked for
+    return array.ctypes.data if hasattr(array, "ctypes") else array.data.ptr
 
 
 def pack_elements(dtype: str) -> int:
     """Elements in one 16-byte access."""
-    import numpy as np
-
-    return ACCESS_BYTES // np.dtype(dtype).itemsize
+    return ACCESS_BYTES // element_bytes(dtype)
 
 
 def packs_in_row(columns: int, dtype: str) -> int:

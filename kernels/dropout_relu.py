@@ -2,8 +2,7 @@
 
 Formula: inverted dropout (Srivastava et al., 2014) from a counter-based generator, so that the mask is a function
 of seed and element only: the same in every variant, dtype and launch shape, and never stored by the fused one.
-An element is dropped when its 16-bit draw (see philox.py) is below 6554: p = 6554 / 65536 ≈ 0.1, exactly the same
-rule whether draws are compared as integers or as uniform numbers in float32.
+See dropout_steps.py for the rule by which an element is dropped.
 Traffic for elements of E bytes: fused 2 E; step by step, uniform numbers 4, mask 4 + 1, masking E + 1 + E, scaling
 2 E, relu 2 E: 10 + 6 E. Expected gain 4.25 in float32, 5.5 in float16.
 """
@@ -13,21 +12,16 @@ from typing import Any
 
 import numpy as np
 
+from kernels import dropout_steps as dropout_step
 from kernels import philox
 from kernels import steps as step
 from kernels.cpu_threads import in_threads
-from kernels.cuda_source import FLAT_THREADS, Source, checked
-from kernels.launch import KernelCall, Launch, array_module, launch
+from kernels.cuda_source import Source
+from kernels.dropout_steps import DROP_BELOW, DROPPED_SHARE, FUSED_SCALARS, KEY, SCALE
+from kernels.dtypes import element_bytes
+from kernels.launch import Launch, array_module, launch
 
-SOURCE = Source(
-    ("flat.cuh", "dropout_relu.cu"),
-    registers={"dropout_relu": 48, "uniform": 40, "keep_mask": 40, "apply_mask": 40},
-)
-
-KEY = 1234567
-DROP_BELOW = 6554
-DROPPED_SHARE = DROP_BELOW / philox.LEVELS
-SCALE = 1 / (1 - DROPPED_SHARE)
+SOURCE = Source(("philox.cuh", "dropout_relu.cu"), registers={"dropout_relu": 48})
 
 
 def unfused(x: Any, **_: object) -> tuple[Launch, Any]:
@@ -40,7 +34,7 @@ def unfused(x: Any, **_: object) -> tuple[Launch, Any]:
     u, keep = xp.empty(x.size, x.dtype if on_cpu else np.float32), xp.empty(x.size, np.bool_)
     t, out = xp.empty_like(x), xp.empty_like(x)
     return launch(
-        *(philox.uniform_steps(KEY, u) if on_cpu else (_uniform(u, x),)),
+        *(philox.uniform_steps(KEY, u) if on_cpu else (dropout_step.uniform(u, x),)),
         partial(xp.greater_equal, u, u.dtype.type(DROPPED_SHARE), out=keep),
         partial(xp.multiply, x, keep, out=t),
         partial(xp.multiply, t, SCALE, out=t),
@@ -53,13 +47,10 @@ def steps(x: Any, **_: object) -> tuple[Launch, Any]:
     xp = array_module(x)
     u, keep = xp.empty(x.size, np.float32), xp.empty(x.size, np.uint8)
     t, out = xp.empty_like(x), xp.empty_like(x)
-    dtype = checked(x, u, keep)
-    blocks = max(1, -(-x.size // (16 * FLAT_THREADS)))
-    masking = (u, keep, np.int64(x.size), np.float32(DROPPED_SHARE))
     return launch(
-        _uniform(u, x),
-        SOURCE.bind("keep_mask", dtype, blocks, FLAT_THREADS, masking),
-        SOURCE.flat("apply_mask", x.size, (x, keep, t)),
+        dropout_step.uniform(u, x),
+        dropout_step.keep_mask(keep, u, x),
+        dropout_step.apply_mask(t, x, keep),
         step.flat("scale", t, t, by=SCALE),
         step.flat("relu_of", out, t),
     ), out
@@ -68,14 +59,7 @@ def steps(x: Any, **_: object) -> tuple[Launch, Any]:
 def fused(x: Any, **_: object) -> tuple[Launch, Any]:
     """One kernel that draws as it goes; no mask is stored."""
     out = array_module(x).empty_like(x)
-    scalars = (np.uint64(KEY), np.uint32(DROP_BELOW), np.float32(SCALE))
-    return launch(SOURCE.flat("dropout_relu", x.size, (x, out), *scalars)), out
-
-
-def _uniform(u: Any, x: Any) -> KernelCall:
-    blocks = max(1, -(-x.size // (philox.GROUP * FLAT_THREADS)))
-    args = (u, np.int64(x.size), np.uint64(KEY))
-    return SOURCE.bind("uniform", checked(x, u), blocks, FLAT_THREADS, args)
+    return launch(SOURCE.flat("dropout_relu", x.size, (x, out), *FUSED_SCALARS)), out
 
 
 def fused_cpu(x: Any, **_: object) -> tuple[Launch, Any]:
@@ -112,7 +96,7 @@ def reference(x: Any, **_: object) -> Any:
 
 def traffic(*, dtype: str, n: int) -> dict[str, Any]:
     """Bytes and operations of one call."""
-    size = np.dtype(dtype).itemsize
+    size = element_bytes(dtype)
     apart = n * (10 + 6 * size)
     return {
         "reads": n * size,

@@ -7,16 +7,20 @@ more; step by step add 2, multiply 3, relu 2: 7 more. The expected gain is one o
 """
 
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from kernels import steps as step
+from kernels import torch_ops
 from kernels.cpu_threads import in_threads
 from kernels.cuda_source import Source
+from kernels.dtypes import element_bytes
 from kernels.launch import Launch, array_module, launch
+from kernels.product import product
 
-EPILOGUE = Source(("matrix.cuh", "gemm_epilogue.cu"), registers={"bias_relu": 64, "bias_mask_relu": 72})
+EPILOGUE = Source(("matrix.cuh", "gemm_epilogue.cu"), registers={"bias_relu": 64, "bias_mask_relu": 72, "swiglu": 64})
 
 
 def unfused(a: Any, w: Any, bias: Any, mask: Any, **_: object) -> tuple[Launch, Any]:
@@ -53,6 +57,23 @@ def fused(a: Any, w: Any, bias: Any, mask: Any, **_: object) -> tuple[Launch, An
     ), y
 
 
+def cublaslt(a: Any, w: Any, bias: Any, mask: Any, **_: object) -> tuple[Launch, Any]:
+    """Bias and relu applied by cuBLASLt before it stores, and one step for the mask: 0 or 1 commutes with relu."""
+    y = array_module(a).empty(mask.shape, a.dtype)
+    return launch(product(a, w, y, bias=bias, activation="relu"), step.flat("multiply", y, y, mask)), y
+
+
+def torch(a: Any, w: Any, bias: Any, mask: Any, **_: object) -> tuple[Launch, Any]:
+    """The same two through PyTorch."""
+    y = array_module(a).empty(mask.shape, a.dtype)
+    return launch(torch_ops.on_current_stream(_torch_body, a, w, bias, mask, y)), y
+
+
+def _torch_body(a: Any, w: Any, bias: Any, mask: Any, out: Any) -> None:
+    import_module("torch")._addmm_activation(bias, a, w, out=out)  # noqa: SLF001 - it has no public name
+    out.mul_(mask)
+
+
 def fused_cpu(a: Any, w: Any, bias: Any, mask: Any, **_: object) -> tuple[Launch, Any]:
     """The same product, and one compiled loop for all that follows it."""
     y = np.empty(mask.shape, a.dtype)
@@ -73,12 +94,16 @@ def reference(a: Any, w: Any, bias: Any, mask: Any, **_: object) -> Any:
 
 def traffic(*, dtype: str, m: int, n: int, k: int) -> dict[str, Any]:
     """Bytes and operations of one call."""
-    size = np.dtype(dtype).itemsize
+    size = element_bytes(dtype)
     factors, result, columns = (m * k + k * n) * size, m * n * size, n * size
-    apart = factors + columns + 8 * result
+    apart, two_passes = factors + columns + 8 * result, factors + columns + 4 * result
     return {
         "reads": factors + columns + result,
         "writes": result,
-        "moved": {"unfused": apart, "steps": apart, "fused": factors + columns + 4 * result},
+        "moved": {
+            "unfused": apart,
+            "steps": apart,
+            **dict.fromkeys(("fused", "cublaslt", "torch"), two_passes),
+        },
         "flops": 2 * m * n * k + 3 * m * n,
     }

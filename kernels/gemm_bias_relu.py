@@ -11,6 +11,7 @@ import numpy as np
 
 from kernels import steps as step
 from kernels.cpu_threads import in_threads
+from kernels.dtypes import element_bytes
 from kernels.gemm_bias_mask_relu import EPILOGUE
 from kernels.launch import Launch, array_module, launch
 
@@ -64,7 +65,7 @@ def reference(a: Any, b: Any, bias: Any, **_: object) -> Any:
 
 def traffic(*, dtype: str, n: int) -> dict[str, Any]:
     """Bytes and operations of one call."""
-    size = np.dtype(dtype).itemsize
+    size = element_bytes(dtype)
     matrix, columns = n * n * size, n * size
     apart = 7 * matrix + columns
     return {

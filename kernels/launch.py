@@ -21,6 +21,14 @@ class KernelCall(NamedTuple):
     args: tuple[Any, ...]
     source: str
     """CUDA C++ and compiler options: what the kernel's identity is hashed from."""
+    shared_bytes: int = 0
+    """Dynamic shared memory of a block; the kernel must have been allowed it where it is more than 48 KiB."""
+
+    @property
+    def step(self) -> Step:
+        """The launch, ready to be called."""
+        shared = {"shared_mem": self.shared_bytes} if self.shared_bytes else {}
+        return partial(self.kernel, self.grid, self.block, self.args, **shared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +51,33 @@ def launch(*steps: KernelCall | Step) -> Launch:
     """Prepare a launch: kernel calls become bound callables, the rest is taken as it is."""
     calls = [step for step in steps if isinstance(step, KernelCall)]
     return Launch(
-        steps=tuple(
-            partial(step.kernel, step.grid, step.block, step.args) if isinstance(step, KernelCall) else step
-            for step in steps
-        ),
-        kernels=tuple((call.kernel, call.grid, call.block, 0) for call in calls),
+        steps=tuple(step.step if isinstance(step, KernelCall) else step for step in steps),
+        kernels=tuple((call.kernel, call.grid, call.block, call.shared_bytes) for call in calls),
         source="\n".join(dict.fromkeys(call.source for call in calls)),
     )
+
+
+def captured(made: Launch) -> Launch:
+    """The same calls as one CUDA graph, captured on CuPy's current stream and replayed on the one that is current then.
+
+    The stream must not be the default one, which CUDA does not capture.
+    """
+    import cupy
+
+    stream = cupy.cuda.get_current_stream()
+    made()  # a kernel that is compiled or loaded in a capture ends it
+    stream.synchronize()
+    stream.begin_capture()
+    try:
+        made()
+    finally:
+        graph = stream.end_capture()
+    return Launch((partial(_replay, graph.launch, made),), made.kernels, made.source)
+
+
+def _replay(graph: Step, _kept: Launch) -> None:
+    """`_kept` holds the arrays that the graph points at."""
+    graph()
 
 
 def array_module(array: Any) -> Any:

@@ -13,6 +13,7 @@ import numpy as np
 from kernels import steps as step
 from kernels.cpu_threads import in_threads
 from kernels.cuda_source import Source
+from kernels.dtypes import element_bytes
 from kernels.launch import Launch, array_module, launch
 
 SOURCE = Source(("matrix.cuh", "norm_scale_relu.cu"), registers={"norm_scale_relu": 64})
@@ -68,7 +69,7 @@ def reference(x: Any, mean: Any, rstd: Any, gamma: Any, **_: object) -> Any:
 
 def traffic(*, dtype: str, rows: int, cols: int) -> dict[str, Any]:
     """Bytes and operations of one call."""
-    size = np.dtype(dtype).itemsize
+    size = element_bytes(dtype)
     matrix, columns = rows * cols * size, 3 * cols * size
     moved = {"unfused": 8 * matrix + columns, "steps": 8 * matrix + columns, "fused": 2 * matrix + columns}
     return {"reads": matrix + columns, "writes": matrix, "moved": moved, "flops": 4 * rows * cols}

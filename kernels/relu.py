@@ -11,6 +11,7 @@ import numpy as np
 
 from kernels import steps as step
 from kernels.cpu_threads import in_threads
+from kernels.dtypes import element_bytes
 from kernels.launch import Launch, array_module, launch
 
 
@@ -48,7 +49,7 @@ def reference(x: Any, **_: object) -> Any:
 
 def traffic(*, dtype: str, n: int) -> dict[str, Any]:
     """Bytes and operations of one call."""
-    array = n * np.dtype(dtype).itemsize
+    array = n * element_bytes(dtype)
     return {
         "reads": array,
         "writes": array,

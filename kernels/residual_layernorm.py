@@ -14,11 +14,12 @@ import numpy as np
 from kernels import steps as step
 from kernels.cpu_threads import in_threads
 from kernels.cuda_source import Source
+from kernels.dtypes import element_bytes
 from kernels.launch import Launch, array_module, launch, row_statistics_dtype
+from kernels.rows import by_row, row_kernels
 
 SOURCE = Source(
-    ("row.cuh", "residual_layernorm.cu"),
-    registers={"residual_layernorm_1": 64, "residual_layernorm_2": 64, "residual_layernorm_4": 64},
+    ("row.cuh", "norm.cuh", "residual_layernorm.cu"), registers=dict.fromkeys(row_kernels("residual_layernorm", 4), 64)
 )
 
 EPSILON = 1e-5
@@ -63,11 +64,11 @@ def steps(x: Any, residual: Any, gamma: Any, beta: Any, **_: object) -> tuple[La
 
 
 def fused(x: Any, residual: Any, gamma: Any, beta: Any, **_: object) -> tuple[Launch, Any]:
-    """One kernel, one block a row, which stays in registers."""
+    """One kernel; a row stays in the registers of some lanes or of a block."""
     xp = array_module(x)
     h, y = xp.empty_like(x), xp.empty_like(x)
     arrays = (x, residual, gamma, beta, h, y)
-    call = SOURCE.by_row("residual_layernorm", x.shape, arrays, np.float32(EPSILON), packs_a_thread=1)
+    call = by_row(SOURCE, "residual_layernorm", x.shape, arrays, np.float32(EPSILON), packs_a_thread=1)
     return launch(call), (h, y)
 
 
@@ -109,13 +110,19 @@ def reference(x: Any, residual: Any, gamma: Any, beta: Any, **_: object) -> Any:
 
 def traffic(*, dtype: str, rows: int, cols: int) -> dict[str, Any]:
     """Bytes and operations of one call."""
-    size = np.dtype(dtype).itemsize
+    size = element_bytes(dtype)
     matrix, columns = rows * cols * size, 2 * cols * size
     statistics = 2 * rows * np.dtype(dtype if dtype == "float64" else "float32").itemsize
     apart = 15 * matrix + columns + statistics
     return {
         "reads": 2 * matrix + columns,
         "writes": 2 * matrix,
-        "moved": {"unfused": apart, "steps": apart, "fused": 4 * matrix + columns},
+        "moved": {
+            "unfused": apart,
+            "steps": apart,
+            "fused": 4 * matrix + columns,
+            "torch": 5 * matrix + columns,  # the sum is written, and read again
+            "torch_compile": 4 * matrix + columns,
+        },
         "flops": 9 * rows * cols,
     }

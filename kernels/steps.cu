@@ -2,6 +2,8 @@
 
 struct Add { MEMBER float operator()(float a, float b) const { return a + b; } };
 struct Multiply { MEMBER float operator()(float a, float b) const { return a * b; } };
+struct Divide { MEMBER float operator()(float a, float b) const { return a / b; } };
+struct Same { MEMBER float operator()(float x) const { return x; } };
 struct Relu { MEMBER float operator()(float x) const { return relu(x); } };
 struct Exp { MEMBER float operator()(float x) const { return expf(x); } };
 struct Tanh { MEMBER float operator()(float x) const { return tanhf(x); } };
@@ -10,6 +12,8 @@ struct Shift { float by; MEMBER float operator()(float x) const { return x + by;
 
 KERNEL add(const T* a, const T* b, T* out, i64 n) { map_flat(n, out, Add(), a, b); }
 KERNEL multiply(const T* a, const T* b, T* out, i64 n) { map_flat(n, out, Multiply(), a, b); }
+KERNEL divide(const T* a, const T* b, T* out, i64 n) { map_flat(n, out, Divide(), a, b); }
+KERNEL copy_of(const T* x, T* out, i64 n) { map_flat(n, out, Same(), x); }
 KERNEL relu_of(const T* x, T* out, i64 n) { map_flat(n, out, Relu(), x); }
 KERNEL exp_of(const T* x, T* out, i64 n) { map_flat(n, out, Exp(), x); }
 KERNEL tanh_of(const T* x, T* out, i64 n) { map_flat(n, out, Tanh(), x); }

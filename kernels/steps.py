@@ -17,6 +17,8 @@ SOURCE = Source(
     registers={
         "add": 32,
         "multiply": 32,
+        "divide": 48,
+        "copy_of": 32,
         "relu_of": 32,
         "exp_of": 32,
         "tanh_of": 40,
@@ -36,7 +38,7 @@ SOURCE = Source(
 
 
 def flat(kernel: str, out: Any, *inputs: Any, by: float | None = None) -> KernelCall:
-    """`add`, `multiply`, `relu_of`, `exp_of`, `tanh_of`; with the scalar `by`: `scale`, `shift`."""
+    """`add`, `multiply`, `divide`, `relu_of`, `exp_of`, `tanh_of`, `copy_of`; with the scalar `by` `scale`, `shift`."""
     scalars = () if by is None else (np.float32(by),)
     return SOURCE.flat(kernel, out.size, (*inputs, out), *scalars)
 

@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from kernels import copy, relu
 from kernels import gemm_bias_relu as gemm
-from kernels import relu
+from kernels import relu_and_scale as both
 from perftrack.declare import benchmark, variant
 
 
@@ -42,3 +43,25 @@ def control_single_op(rng: Any, dtype: str, n: int) -> Any:
 def control_large_gemm(rng: Any, dtype: str, n: int) -> Any:
     """relu(a @ b + bias) of large square matrices: the product takes nearly all the time."""
     return rng.normal((n, n), dtype), rng.normal((n, n), dtype) * n**-0.5, rng.normal(n, dtype)
+
+
+@benchmark(
+    variants={"unfused": copy.unfused, "steps": variant(cuda=copy.steps), "fused": variant(cuda=copy.fused)},
+    reference=copy.reference,
+    axes={"cuda": {"dtype": ["float32"], "n": [2**26]}},
+    traffic=copy.traffic,
+)
+def control_copy(rng: Any, dtype: str, n: int) -> Any:
+    """A copy: nothing but memory traffic, the same kernel as `steps` and as `fused`."""
+    return rng.normal(n, dtype)
+
+
+@benchmark(
+    variants={"unfused": both.unfused, "steps": variant(cuda=both.steps), "fused": variant(cuda=both.fused)},
+    reference=both.reference,
+    axes={"cuda": {"dtype": ["float32"], "n": [2**26], "m": [3 * 2**24]}},
+    traffic=both.traffic,
+)
+def control_independent_ops(rng: Any, dtype: str, n: int, m: int) -> Any:
+    """Two operations on arrays of their own lengths, in one kernel: they share no data, so none is saved."""
+    return rng.normal(n, dtype), rng.normal(m, dtype)

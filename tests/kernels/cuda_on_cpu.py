@@ -6,6 +6,7 @@ The compiler is the one in the `ziglang` package, so that no machine needs one o
 import ctypes
 import hashlib
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -49,20 +50,43 @@ class CpuKernels:
         return ctypes.CDLL(str(library))
 
 
+class Geometry(ctypes.Structure):
+    """The shim's struct of that name."""
+
+    _fields_ = (
+        ("blocks", ctypes.c_uint),
+        ("threads", ctypes.c_uint),
+        ("cluster", ctypes.c_uint),
+        ("shared_bytes", ctypes.c_ulong),
+    )
+
+
 class CpuKernel:
-    """Called as a `cupy.RawKernel` is: `kernel(grid, block, args)`."""
+    """Called as a `cupy.RawKernel` is: `kernel(grid, block, args, shared_mem=…)`.
+
+    A kernel whose name ends in `_cluster_N` runs in clusters of N blocks: on a GPU, its own code says so.
+    """
 
     def __init__(self, name: str, function: Any) -> None:
         self.name = name
+        self.max_dynamic_shared_size_bytes = 48 * 1024
         self._function = function
+        found = re.search(r"_cluster_(\d+)$", name)
+        self._cluster = int(found[1]) if found else 1
 
-    def __call__(self, grid: tuple[int, ...], block: tuple[int, ...], args: tuple[Any, ...]) -> None:
+    def __call__(
+        self, grid: tuple[int, ...], block: tuple[int, ...], args: tuple[Any, ...], *, shared_mem: int = 0
+    ) -> None:
         values = [np.array(a.ctypes.data, np.uint64) if isinstance(a, np.ndarray) else np.array(a) for a in args]
         pointers = (ctypes.c_void_p * len(values))(*(value.ctypes.data for value in values))
         sizes = (ctypes.c_int * len(values))(*(value.itemsize for value in values))
         (blocks,), (threads,) = grid, block
         assert 0 < threads <= 1024
         assert 0 < blocks < 2**31
-        ended = self._function(ctypes.c_uint(blocks), ctypes.c_uint(threads), pointers, sizes, len(values))
+        assert blocks % self._cluster == 0
+        assert shared_mem <= self.max_dynamic_shared_size_bytes
+        geometry = Geometry(blocks, threads, self._cluster, shared_mem)
+        ended = self._function(ctypes.byref(geometry), pointers, sizes, len(values))
         assert ended != -1, f"{self.name}: arguments are not as the kernel declares them"
+        assert ended != 2, f"{self.name}: a thread writes beyond the block's dynamic shared memory"
         assert ended == 0, f"{self.name}: a thread waits at a barrier that others never reach"

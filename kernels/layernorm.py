@@ -1,0 +1,124 @@
+"""y = (x - mean(x)) / √(var(x) + ε) · gamma + beta, row by row of [rows, cols].
+
+Formula: layer normalisation (Ba, Kiros and Hinton, 2016), with the biased variance; ε = 1e-5.
+Traffic in units of rows × cols elements: fused 1 + 1 = 2; step by step mean 1, subtract 2, square 2, mean 1, divide 2,
+scale 2, shift 2: 12. Expected gain 6.0. Column vectors and row statistics count once. `fused_multipass` reads the row
+twice and counts 3, though the second time a part of it comes from the cache.
+"""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from kernels import long_steps
+from kernels import steps as step
+from kernels.cuda_source import Source, checked, packs_in_row
+from kernels.dtypes import element_bytes
+from kernels.launch import Launch, array_module, launch, row_statistics_dtype
+from kernels.rows import MOST_PACKS_IN_REGISTERS, by_row, cluster_size, held, on_chip, row_kernels, streamed
+
+SOURCE = Source(("row.cuh", "norm.cuh", "layernorm.cu"), registers=dict.fromkeys(row_kernels("layernorm", 2), 64))
+LONG = Source(
+    ("row.cuh", "norm.cuh", "long_row.cuh", "cluster.cuh", "moments.cuh", "layernorm_long.cu"),
+    registers={
+        "layernorm_held": 40,
+        "layernorm_cluster_2": 64,
+        "layernorm_cluster_4": 64,
+        "layernorm_cluster_8": 64,
+        "layernorm_multipass": 64,
+    },
+)
+
+EPSILON = 1e-5
+
+PACKS_OF_A_CLUSTER_BLOCK = 2048
+"""What a block of `fused_cluster` holds in registers; as much of gamma and of beta is in its shared memory."""
+
+ROWS_A_CLUSTER = 4
+"""What the blocks of `fused_cluster` do with gamma and beta once these are in their shared memory."""
+
+
+def unfused(x: Any, gamma: Any, beta: Any, **_: object) -> tuple[Launch, Any]:
+    """One library call a step, into buffers that exist already."""
+    xp = array_module(x)
+    t, y = xp.empty_like(x), xp.empty_like(x)
+    kept = row_statistics_dtype(x)
+    mean, deviation = xp.empty((x.shape[0], 1), kept), xp.empty((x.shape[0], 1), kept)
+    return launch(
+        partial(xp.mean, x, axis=1, dtype=kept, out=mean, keepdims=True),
+        partial(xp.subtract, x, mean, out=t),
+        partial(xp.multiply, t, t, out=y),
+        partial(xp.mean, y, axis=1, dtype=kept, out=deviation, keepdims=True),
+        partial(xp.add, deviation, EPSILON, out=deviation),
+        partial(xp.sqrt, deviation, out=deviation),
+        partial(xp.divide, t, deviation, out=t),
+        partial(xp.multiply, t, gamma, out=t),
+        partial(xp.add, t, beta, out=y),
+    ), y
+
+
+def steps(x: Any, gamma: Any, beta: Any, **_: object) -> tuple[Launch, Any]:
+    """The same steps with 16-byte accesses; the two on one number a row are one."""
+    xp = array_module(x)
+    t, y = xp.empty_like(x), xp.empty_like(x)
+    mean, deviation = xp.empty(x.shape[0], np.float32), xp.empty(x.shape[0], np.float32)
+    return launch(
+        long_steps.over_row("row_mean", mean, x),
+        step.beside("subtract_row", t, x, mean),
+        step.flat("multiply", y, t, t),
+        long_steps.over_row("row_mean", deviation, y),
+        step.root_of_rows(deviation, EPSILON, x.dtype),
+        step.beside("divide_row", t, t, deviation),
+        step.beside("multiply_column", t, t, gamma),
+        step.beside("add_column", y, t, beta),
+    ), y
+
+
+def fused(x: Any, gamma: Any, beta: Any, **_: object) -> tuple[Launch, Any]:
+    """One kernel; a row stays in the registers of some lanes or of a block, a long one in its shared memory too."""
+    y = array_module(x).empty_like(x)
+    arrays = (x, gamma, beta, y)
+    packs = packs_in_row(x.shape[1], checked(*arrays))
+    epsilon = np.float32(EPSILON)
+    if packs <= MOST_PACKS_IN_REGISTERS:
+        return launch(by_row(SOURCE, "layernorm", x.shape, arrays, epsilon, packs_a_thread=1)), y
+    return launch(held(LONG, "layernorm_held", on_chip(packs, 1, x), x.shape[0], arrays, np.int32(packs), epsilon)), y
+
+
+def fused_cluster(x: Any, gamma: Any, beta: Any, **_: object) -> tuple[Launch, Any]:
+    """One kernel; the blocks of a cluster divide some rows among them, and keep gamma and beta meanwhile (sm_90)."""
+    y = array_module(x).empty_like(x)
+    arrays = (x, gamma, beta, y)
+    rows, packs = x.shape[0], packs_in_row(x.shape[1], checked(*arrays))
+    held_as = on_chip(packs, cluster_size(packs, PACKS_OF_A_CLUSTER_BLOCK), x, beside=2)
+    scalars = (np.int32(packs), np.int64(rows), np.int32(ROWS_A_CLUSTER), np.float32(EPSILON))
+    clusters = -(-rows // ROWS_A_CLUSTER)
+    return launch(held(LONG, f"layernorm_cluster_{held_as.blocks}", held_as, clusters, arrays, *scalars)), y
+
+
+def fused_multipass(x: Any, gamma: Any, beta: Any, **_: object) -> tuple[Launch, Any]:
+    """One kernel, one block a row, which is read twice: for mean and variance together, and to write."""
+    y = array_module(x).empty_like(x)
+    return launch(streamed(LONG, "layernorm_multipass", x.shape, (x, gamma, beta, y), np.float32(EPSILON))), y
+
+
+def reference(x: Any, gamma: Any, beta: Any, **_: object) -> Any:
+    """The right answer, from float64 inputs."""
+    centred = x - x.mean(axis=1, keepdims=True)
+    variance = (centred * centred).mean(axis=1, keepdims=True)
+    return centred / np.sqrt(variance + EPSILON) * gamma + beta
+
+
+def traffic(*, dtype: str, rows: int, cols: int) -> dict[str, Any]:
+    """Bytes and operations of one call."""
+    size = element_bytes(dtype)
+    matrix, columns, statistics = rows * cols * size, 2 * cols * size, 2 * rows * 4
+    apart = 12 * matrix + columns + statistics
+    once = dict.fromkeys(("fused", "fused_cluster", "torch", "torch_compile", "liger"), 2 * matrix + columns)
+    return {
+        "reads": matrix + columns,
+        "writes": matrix,
+        "moved": {"unfused": apart, "steps": apart, "fused_multipass": 3 * matrix + columns, **once},
+        "flops": 8 * rows * cols,
+    }
