@@ -72,6 +72,14 @@ class Cause(StrEnum):
     NONE = ""
 
 
+class Accuracy(StrEnum):
+    """How the error of a variant against float64 changed from base to head: a finding beside the one about time."""
+
+    LESS = "less-accurate"
+    MORE = "more-accurate"
+    NONE = ""
+
+
 def digest(value: object) -> str:
     """SHA-256 (hex) of the canonical JSON of `value`: keys sorted, no NaN or infinity."""
     return hashlib.sha256(msgspec.json.encode(value, order="sorted")).hexdigest()
@@ -267,6 +275,10 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     host_s: float | None = None
     """Host seconds to issue one call: launch cost, never mixed with device time."""
     resources: Resources = Resources()
+    clock_mhz: float | None = None
+    """Median SM clock over its samples, by the card's own counters; None where these cannot tell."""
+    build_s: float | None = None
+    """Host seconds of the first `build()` in this process, of compiling, and of the first launch with its end."""
 
 
 class JobResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -289,7 +301,8 @@ class JobResult(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds per canary copy, one for each block, in time order."""
     bad_blocks: tuple[int, ...] = ()
     clock_mhz: tuple[float, ...] = ()
-    """SM clock after each block; empty where it cannot be read."""
+    """SM clock of each block: the median over its samples by the card's own counters, else as NVML gave it after the
+    block; empty where neither can be read."""
     throttle_reasons: tuple[str, ...] = ()
     ceiling_bytes_per_s: float | None = None
     """Best copy (1:1) measured in this process."""

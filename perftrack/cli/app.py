@@ -1,5 +1,6 @@
 """Commands and options: parse, call one pipeline function, write its answer, return the exit code."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import click
 from perftrack import __version__
 from perftrack.cli import output as output_file
 from perftrack.cli.output import Style
+from perftrack.errors import UsageError
 
 _db = click.option("--db", metavar="URL", help="Database: a SQLAlchemy URL or a SQLite file [env PERFTRACK_DB].")
 _device = click.option("-d", "--device", default="", metavar="CLASS", help="Device class (a glob), or `cpu`.")
@@ -165,10 +167,13 @@ def db() -> None:
 def upgrade(db: str | None) -> None:
     """Bring the database to this program's schema."""
     with _store(db, checked=False) as store:
-        before = store.current()
-        store.upgrade()
-        after = store.current()
-    click.echo(f"{before or 'empty'} -> {after}" if before != after else f"{after}, nothing to do")
+        done = store.upgrade()
+    if done.before == done.after:
+        click.echo(f"{done.after}, nothing to do")
+    else:
+        click.echo(f"{done.before or 'empty'} -> {done.after}")
+    if done.copy is not None:
+        click.echo(f"as it was before: {done.copy}")
 
 
 @db.command()
@@ -180,16 +185,44 @@ def current(db: str | None) -> None:
 
 
 @app.command()
-@_options(_db)
-def doctor(db: str | None) -> int:
-    """Say what is here, what is missing, and what to type about it."""
+@click.option(
+    "--measure", is_flag=True, help="Measure HEAD against itself: how small a change shows here. Stores nothing."
+)
+@click.option(
+    "--suite", "suites", multiple=True, metavar="NAME", help="To measure; repeatable [default: all, a case each]."
+)
+@click.option("--rounds", type=click.IntRange(min=1), metavar="N", help="Fresh processes to measure in [default: 3].")
+@_options(_device, _db, _json)
+def doctor(
+    measure: bool,  # noqa: FBT001 (click passes options by name)
+    suites: tuple[str, ...],
+    rounds: int | None,
+    device: str,
+    db: str | None,
+    style: Style,
+) -> int:
+    """Say what is here, what is missing, and what to type about it; with --measure, how well it measures."""
+    if measure:
+        return _measure_noise(suites, rounds, device, style)
+    if suites or rounds or device:
+        raise UsageError("--suite, --rounds and -d say how to measure: add --measure")
     from perftrack.pipeline.doctor import examine
 
-    failed = False
-    for check in examine(Path.cwd(), db):
-        click.echo(f"{check.level:<5} {check.subject:<9} {check.text}")
-        failed = failed or check.level == "FAIL"
-    return 3 if failed else 0
+    checks = list(examine(Path.cwd(), db))
+    lines = [f"{check.level:<5} {check.subject:<9} {check.text}" for check in checks]
+    output_file.write_value(checks, "\n".join(lines), style)
+    return 3 if any(check.level == "FAIL" for check in checks) else 0
+
+
+def _measure_noise(suites: tuple[str, ...], rounds: int | None, device: str, style: Style) -> int:
+    from perftrack.cli.talk import make_talk
+    from perftrack.pipeline.noise import Request, measure_noise
+    from perftrack.report import noise, text
+
+    request = Request(start=Path.cwd(), suites=suites, rounds=rounds, device=device)
+    made = measure_noise(request, make_talk())
+    output_file.write_value(made, noise.text(made, text.look(terminal=sys.stdout.isatty())), style)
+    return made.exit_code
 
 
 def _store(db: str | None, *, checked: bool = True) -> Any:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from perftrack.declare import Variant
+from perftrack.measure.clock import median_mhz
 from perftrack.measure.engine import Cost, Engine, Issuer, Launch, Mode, Rotation
 from perftrack.measure.failure import describe
 from perftrack.measure.subject import Subject
@@ -34,7 +35,11 @@ class Candidate:
     mode: Mode | None = None
     samples: list[float] = field(default_factory=list[float])
     blocks: list[int] = field(default_factory=list[int])
+    clocks_mhz: list[float | None] = field(default_factory=list[float | None])
     calls: int = 0
+    build_s: float = 0.0
+    """Host seconds for its first set so far: build(), compiling, and the first launch."""
+    launched: bool = False
 
     @property
     def alive(self) -> bool:
@@ -55,6 +60,7 @@ class Candidate:
         self.status, self.message = status, message
         self.samples.clear()
         self.blocks.clear()
+        self.clocks_mhz.clear()
         self.drop()
 
     def drop(self) -> None:
@@ -82,6 +88,8 @@ class Candidate:
             error_max=self.error_max,
             host_s=self.cost.host_s,
             resources=self.resources,
+            clock_mhz=median_mhz(self.clocks_mhz),
+            build_s=self.build_s if self.launched else None,
         )
 
 

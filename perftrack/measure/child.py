@@ -19,11 +19,11 @@ from perftrack.errors import InfrastructureError, SuiteError
 from perftrack.measure.device import absent, identify, open_engine
 from perftrack.measure.engine import Engine
 from perftrack.measure.pipe import PrivatePipe
-from perftrack.measure.protocol import measure
+from perftrack.measure.protocol import measure, without_measurements
 from perftrack.measure.subject import Subject
 from perftrack.measure.tree import Workspace, find_suites, isolate_harness
 from perftrack.measure.wire import STICKY_EXIT, Bye, Done, Hello, Order, Phase, PhaseName
-from perftrack.model import DeviceReport, Job, JobResult, Side, Status
+from perftrack.model import DeviceReport, Job, Side, Status
 
 
 class Child:
@@ -41,7 +41,7 @@ class Child:
         problem = report.problem or self._unexpected(report)
         if problem:
             for job in self._order.jobs:
-                self._pipe.send(Done(result=_refused(job, report, problem)))
+                self._pipe.send(Done(result=without_measurements(job, report, Status.INFRA, problem)))
         elif self._order.jobs:
             code = self._measure_all(report)
             if code:
@@ -111,20 +111,6 @@ class Child:
             return workspace, workspace.load(suite, modules[suite])
         except SuiteError as error:
             return str(error)
-
-
-def _refused(job: Job, report: DeviceReport, problem: str) -> JobResult:
-    return JobResult(
-        suite=job.case.suite,
-        case_key=job.case.key,
-        device_class=job.device_class,
-        round=job.round,
-        attempt=job.attempt,
-        status=Status.INFRA,
-        message=problem,
-        device_uuid=report.device.uuid,
-        environment=report.environment,
-    )
 
 
 def main() -> int:

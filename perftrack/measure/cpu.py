@@ -44,6 +44,10 @@ class CpuEngine:
     def synchronize(self) -> None:
         """Everything has ended when it returns."""
 
+    def forget(self) -> str:
+        """A CPU's cache keeps nothing on request."""
+        return ""
+
     def free_bytes(self) -> int:
         """Memory that new arrays may take."""
         return available_bytes()

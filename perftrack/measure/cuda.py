@@ -29,7 +29,9 @@ from perftrack.measure.backlog import (
 from perftrack.measure.cuda_ceiling import measure_ceiling, random_words
 from perftrack.measure.cuda_device import pci_bus_id
 from perftrack.measure.cuda_kernels import Kernels
+from perftrack.measure.cuda_l2 import forget_persisting
 from perftrack.measure.cuda_resources import resources_of
+from perftrack.measure.cuda_stamps import STAMP_S, Stamps
 from perftrack.measure.engine import (
     Block,
     Cost,
@@ -123,6 +125,7 @@ class CudaEngine:
         self._own = self._first_processes()
         with self.active():
             self._kernels = Kernels()
+            self._stamps = Stamps(self._kernels)
             size = min(_CANARY_BYTES, self._device.mem_info[1] // 64)
             source, output = random_words(size), random_words(size)
             self._copy: Callable[[], None] = lambda: self._kernels.mix(1, source, output)
@@ -142,6 +145,10 @@ class CudaEngine:
             cp.cuda.runtime.deviceSynchronize()
         except cp.cuda.runtime.CUDARuntimeError as error:
             raise DeviceLostError(str(error), int(getattr(error, "status", 0)) or _UNKNOWN_ERROR) from error
+
+    def forget(self) -> str:
+        """See Engine: what a case may have asked the cache to keep."""
+        return forget_persisting()
 
     def free_bytes(self) -> int:
         """The card's free memory and what the pool holds unused."""
@@ -255,9 +262,13 @@ class CudaEngine:
         return Graph(graph, rotation, calls)
 
     def time_block(self, entries: Sequence[tuple[Issuer, int]], canary_at: int | None) -> Block:
-        """Queue all samples, each behind a spin and between two events, and wait once; eager ones one by one."""
+        """Queue all samples, each behind a spin and between two events, and wait once; eager ones one by one.
+
+        Stamps lie around the events, so that what the events measure does not know of them.
+        """
         queued: list[_Queued] = []
         canary: tuple[Any, Any] | None = None
+        self._stamps.make_room(len(entries))
         self._origin.record(self._stream)
         origin_s = time.perf_counter()
         self._kernels.spin(BLOCK_LEAD_S)
@@ -266,7 +277,7 @@ class CudaEngine:
                 canary = self._queue_canary(len(entries))
             issuer.ready()
             try:
-                queued.append(self._queue(issuer, times, self._event_pair(index)))
+                queued.append(self._queue(issuer, times, index))
             except Exception as error:  # tracked code may raise anything
                 self.synchronize()
                 raise LaunchError(index) from error
@@ -275,13 +286,15 @@ class CudaEngine:
         waited = [self._waited(sample, origin_s) for sample in queued]
         canary_s = 0.0 if canary is None else cp.cuda.get_elapsed_time(*canary) * 1e-3 / self._canary_calls
         self.busy_s += sum(elapsed) + canary_s * self._canary_calls
-        return Block(elapsed, canary_s, any(waited))
+        return Block(elapsed, canary_s, any(waited), self._stamps.clocks_mhz(len(entries)))
 
-    def _queue(self, issuer: Issuer, times: int, pair: tuple[Any, Any]) -> "_Queued":
-        lead = self._leads.get(id(issuer)) or _lead(issuer, times)
+    def _queue(self, issuer: Issuer, times: int, index: int) -> "_Queued":
+        lead, pair = self._leads.get(id(issuer)) or _lead(issuer, times), self._event_pair(index)
         if lead:
-            self._kernels.spin(lead)
-        else:
+            self._kernels.spin(lead + STAMP_S)
+            self._stamps.before(index)
+        else:  # it begins on an idle device
+            self._stamps.before(index)
             self.synchronize()
         pair[0].record(self._stream)
         issuer.issue(1)
@@ -291,6 +304,7 @@ class CudaEngine:
             last = time.perf_counter()
             issuer.issue(1)
         pair[1].record(self._stream)
+        self._stamps.after(index)
         return _Queued(issuer, times, pair, lead, first, last)
 
     def _waited(self, sample: "_Queued", origin_s: float) -> bool:

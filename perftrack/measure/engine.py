@@ -88,6 +88,8 @@ class Block:
     canary_s: float
     starved: bool = False
     """The device waited for the host in at least one of the samples."""
+    clocks_mhz: tuple[float | None, ...] = ()
+    """The clock that each entry's sample ran at; empty, or None, where it cannot be told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,10 @@ class Engine(Protocol):
 
     def synchronize(self) -> None:
         """Wait for all work; DeviceLostError where the context is dead."""
+        ...
+
+    def forget(self) -> str:
+        """Undo what an earlier case may have left in the device's cache; why that cannot be done, empty when it is."""
         ...
 
     def free_bytes(self) -> int:

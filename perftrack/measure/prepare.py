@@ -1,6 +1,7 @@
 """Inputs and built variants of every side of a job, set by set."""
 
 import random
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -106,13 +107,17 @@ class Preparation:
         self.sets = index + 1
 
     def _build(self, made: Candidate, inputs: tuple[Any, ...]) -> None:
+        start = time.perf_counter()
         with made.subject.active():
             built = made.variant.builds[self.engine.backend](*inputs, **self.job.case.params)
+        spent = time.perf_counter() - start
         if not isinstance(built, tuple) or len(built) != 2 or not callable(built[0]):
             raise TypeError("build() must return (launch, outputs)")
         launch, outputs = built[0], as_tuple(built[1])
         if problem := check_arrays(self.engine.xp, outputs):
             raise TypeError(problem)
+        if not made.launches:
+            made.build_s = spent
         made.launches.append(launch)
         made.outputs.append(outputs)
 
@@ -120,6 +125,7 @@ class Preparation:
         """Make and build as many sets as the method wants and the memory allows."""
         free = self.engine.free_bytes()
         self.make_inputs(0)
+        self.engine.synchronize()
         self.build(0)
         took = self._one_set(free)
         self.set_bytes = self._bytes_of_first()
@@ -156,8 +162,10 @@ class Preparation:
             )
 
     def _note_resources(self, made: Candidate) -> None:
+        start = time.perf_counter()
         with made.subject.active():
             made.resources = self.engine.resources(made.launches[0])
+        made.build_s += time.perf_counter() - start  # CuPy compiles a kernel when it is first asked for
 
     def restore_changed(self, subject: Subject, index: int, before: tuple[int, ...]) -> str:
         """Whether inputs of set `index` were changed, in words; they are made anew, for the others."""

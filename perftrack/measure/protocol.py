@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from perftrack.measure.checking import check, run_as_timed
 from perftrack.measure.engine import DeviceLostError, Engine
 from perftrack.measure.inputs import fits_cache, seed_of
@@ -17,7 +19,7 @@ from perftrack.measure.prepare import Preparation
 from perftrack.measure.subject import Subject
 from perftrack.measure.timing import Timing
 from perftrack.measure.wire import PhaseName
-from perftrack.model import DeviceReport, Job, JobResult, Measurement, Method, Side, Status, Traffic
+from perftrack.model import DeviceReport, Environment, Job, JobResult, Measurement, Method, Side, Status, Traffic
 
 _MIXES = (0, 1, 2, 3, 4, 8)
 
@@ -48,6 +50,7 @@ def measure(
     loaded = [subject for subject in subjects.values() if isinstance(subject, Subject)]
     status, message, code, intrusion = Status.OK, "", 0, ""
     with engine.active():
+        environment = _environment(report, engine.forget())
         work = Preparation(engine, job, loaded, seed)
         trial = _Trial(work, method, notify)
         try:
@@ -57,21 +60,14 @@ def measure(
                 status, message = Status.INFRA, f"{report.device.uuid} is not free any more: {intrusion}"
         except DeviceLostError as lost:
             status, message, code = Status.FAILED, trial.blame(lost), lost.code
-        result = JobResult(
-            suite=job.case.suite,
-            case_key=job.case.key,
-            device_class=job.device_class,
-            round=job.round,
-            attempt=job.attempt,
-            status=status,
-            message=message,
-            device_uuid=report.device.uuid,
-            environment=report.environment,
+        result = replace(
+            without_measurements(job, report, status, message),
+            environment=environment,
             seed=seed,
             measurements=(*trial.measurements(), *_not_loaded(job, subjects)),
             canary_s=tuple(trial.timing.blocks.canary_s),
             bad_blocks=tuple(trial.timing.blocks.bad(method)),
-            clock_mhz=trial.clocks(),
+            clock_mhz=trial.timing.blocks.clock_mhz(),
             throttle_reasons=trial.reasons(),
             ceiling_bytes_per_s=trial.copy_ceiling,
             mix_ceiling_bytes_per_s=trial.mix_ceiling,
@@ -87,6 +83,28 @@ def measure(
         trial.drop()
         engine.release()
     return Outcome(result, code, intrusion)
+
+
+def without_measurements(job: Job, report: DeviceReport, status: Status, message: str) -> JobResult:
+    """The result of an attempt that says no more than what was attempted where, and how it ended."""
+    return JobResult(
+        suite=job.case.suite,
+        case_key=job.case.key,
+        device_class=job.device_class,
+        round=job.round,
+        attempt=job.attempt,
+        status=status,
+        message=message,
+        device_uuid=report.device.uuid,
+        environment=report.environment,
+    )
+
+
+def _environment(report: DeviceReport, persisting: str) -> Environment:
+    """With the reason why lines that persist in the cache were not forgotten, where they were not."""
+    if not persisting:
+        return report.environment
+    return Environment(entries={**report.environment.entries, "l2_persisting": f"kept: {persisting}"})
 
 
 def _not_loaded(job: Job, subjects: Mapping[Side, Subject | str]) -> list[Measurement]:
@@ -204,12 +222,6 @@ class _Trial:
     def measurements(self) -> list[Measurement]:
         """Of every candidate, in order of declaration."""
         return [made.measurement() for made in self._work.candidates]
-
-    def clocks(self) -> tuple[float, ...]:
-        """SM clock after each block; empty unless all are known."""
-        clocks = [state.clock_mhz for state in self.timing.blocks.states]
-        known = tuple(clock for clock in clocks if clock is not None)
-        return known if len(known) == len(clocks) else ()
 
     def reasons(self) -> tuple[str, ...]:
         """Every reason for a held-down clock that was seen."""

@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass, field
 
 from perftrack.measure.candidate import Candidate
+from perftrack.measure.clock import differ, median_mhz
 from perftrack.measure.engine import Block, Engine, Issuer, LaunchError, State
 from perftrack.measure.prepare import Preparation
 from perftrack.model import Method
@@ -16,7 +17,9 @@ _WINDOW_S = 0.05
 _AGREEMENT = 0.005
 _MIN_BLOCKS = 10
 _MAX_REPEATS = 2
-_POWER_CAP = "sw_power_cap"
+_UNLIKE_CLOCKS = "unlike_clocks"
+_SETTLED = ("sw_power_cap", _UNLIKE_CLOCKS)
+"""Signs that the work itself may be the cause of: it takes much power, or one candidate takes more than another."""
 
 
 @dataclass
@@ -28,22 +31,35 @@ class Blocks:
     states: list[State] = field(default_factory=list[State])
     strange: list[bool] = field(default_factory=list[bool])
     """The device starved in the block, or a sample was not positive."""
+    clocks_mhz: list[tuple[float | None, ...]] = field(default_factory=list[tuple[float | None, ...]])
+    """Of the block's samples."""
 
     def bad(self, method: Method) -> list[int]:
-        """Blocks that were disturbed: a strange sample, a canary off its median, a clock held down."""
+        """Blocks that were disturbed: a strange sample, a canary off its median, a clock held down or not the same."""
         if not self.canary_s:
             return []
         middle = statistics.median(self.canary_s)
-        capped = sum(_POWER_CAP in state.reasons for state in self.states)
-        # a cap that is there more often than not is where this work makes the card settle, not a disturbance
-        steady = {_POWER_CAP} if capped > method.max_bad_share * len(self.states) else set[str]()
+        signs = [{*state.reasons, *self._unlike(index)} for index, state in enumerate(self.states)]
+        # what is there in more than a few blocks is where this work makes the card settle, not a disturbance
+        often = method.max_bad_share * len(signs)
+        steady = {sign for sign in _SETTLED if sum(sign in seen for seen in signs) > often}
         return [
             index
             for index, canary in enumerate(self.canary_s)
-            if self.strange[index]
-            or abs(canary - middle) > method.canary_limit * middle
-            or self.states[index].reasons - steady
+            if self.strange[index] or abs(canary - middle) > method.canary_limit * middle or signs[index] - steady
         ]
+
+    def _unlike(self, index: int) -> set[str]:
+        return {_UNLIKE_CLOCKS} if differ(self.clocks_mhz[index]) else set()
+
+    def clock_mhz(self) -> tuple[float, ...]:
+        """Of each block: the median over its samples, or NVML's after it where not every block has one; else empty."""
+        measured = [median_mhz(clocks) for clocks in self.clocks_mhz]
+        for clocks in (measured, [state.clock_mhz for state in self.states]):
+            known = tuple(clock for clock in clocks if clock is not None)
+            if len(known) == len(clocks):
+                return known
+        return ()
 
 
 class Timing:
@@ -152,12 +168,15 @@ class Timing:
             return
         index = len(self.blocks.canary_s)
         strange = block.starved
-        for (made, _), elapsed in zip(entries, block.elapsed_s, strict=True):
+        clocks = block.clocks_mhz or (None,) * len(entries)
+        for (made, _), elapsed, clock in zip(entries, block.elapsed_s, clocks, strict=True):
             if elapsed > 0:
                 made.samples.append(elapsed / made.calls)
                 made.blocks.append(index)
+                made.clocks_mhz.append(clock)
             else:
                 strange = True
+        self.blocks.clocks_mhz.append(clocks)
         self.blocks.canary_s.append(block.canary_s)
         self.blocks.states.append(self._engine.state())
         self.blocks.strange.append(strange)

@@ -6,9 +6,11 @@ time-out; the reader must not, or every read would wait for the writers.
 """
 
 import os
+import shutil
 import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -16,7 +18,7 @@ from urllib.parse import quote
 import sqlalchemy as sa
 from sqlalchemy import event
 
-from perftrack.errors import UsageError
+from perftrack.errors import StoreError, UsageError
 from perftrack.store.address import Address, refuse_network
 
 LOCK_TIMEOUT_S = 30.0
@@ -71,6 +73,41 @@ def reader(address: Address) -> sa.Engine:
         return connection
 
     return _sqlite(connect, begin="BEGIN", size=4)
+
+
+def copy_aside(path: Path, suffix: str) -> Path:
+    """Copy a SQLite database, as it is now, to `NAME.suffix` beside it (`NAME.suffix-2` … where that is taken).
+
+    The caller holds the write lock, so that nothing is written meanwhile. A copy that cannot be finished is removed.
+    Raises StoreError or sqlite3.Error.
+    """
+    try:
+        place = _new_file(path, suffix)
+        try:
+            shutil.copymode(path, place)
+            with closing(_open(path, _read_mode(path))) as source, closing(sqlite3.connect(place)) as copy:
+                source.backup(copy)
+        except BaseException:
+            place.unlink()
+            raise
+    except OSError as error:
+        raise StoreError(
+            f"{path} cannot be copied to {path.name}.{suffix} beside it ({error.strerror}), so it was left as it is: "
+            "mend that, or move the file elsewhere"
+        ) from error
+    return place
+
+
+def _new_file(path: Path, suffix: str) -> Path:
+    place, number = path.with_name(f"{path.name}.{suffix}"), 1
+    while True:
+        try:
+            place.touch(exist_ok=False)
+        except FileExistsError:
+            number += 1
+            place = path.with_name(f"{path.name}.{suffix}-{number}")
+        else:
+            return place
 
 
 def _read_mode(path: Path) -> str:

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from perftrack.declare import NEVER_GATED
 from perftrack.judge.value import Finding, Interval
 from perftrack.model import Method, Verdict
-from perftrack.store import frames_columns, frames_rounds, glob, read, unpaired
+from perftrack.store import frames_columns, frames_rounds, glob, read, steps, unpaired
 from perftrack.store.frames_columns import UNPLACED, frame
 from perftrack.store.schema import (
     declaration,
@@ -57,6 +57,7 @@ _RESULTS: Mapping[str, sa.ColumnElement[Any]] = {
     "baseline": series.c.baseline,
     "verdict": sa.func.coalesce(finding.c.verdict, ""),
     "cause": sa.func.coalesce(finding.c.cause, ""),
+    "accuracy": sa.func.coalesce(finding.c.accuracy, ""),
     "run_id": run.c.uid,
     "device_uuid": device.c.uuid,
     "node": device.c.node,
@@ -68,6 +69,7 @@ _RESULTS: Mapping[str, sa.ColumnElement[Any]] = {
     "baseline_us": result.c.baseline_s,
     "gbps": result.c.bandwidth_bytes_per_s,
     "tflops": result.c.flops_per_s,
+    **steps.VECTORISATION,
     "host_us": result.c.host_s,
     "n_samples": result.c.samples,
     "cold": method.c.document,
@@ -227,8 +229,10 @@ class Database:
         """Two stored revisions (first digits of commits): one row a candidate, by (suite, case, device, variant).
 
         `change_pct` is that of the speedup (positive: higher), `time_change_pct` that of the variant's own time
-        (positive: slower). A row is `paired` where a run measured both side by side: then numbers and verdict
-        are that run's. Otherwise the verdict is drawn, cautiously, from the newest summary of each.
+        (positive: slower), `error_change_pct` that of the relative L2 error (positive: less accurate; NaN from
+        an error of 0). A row is `paired` where a run measured both side by side: then numbers, verdict and `accuracy`
+        are that run's. Otherwise the verdict is drawn, cautiously, from the newest summary of each, and `accuracy` is
+        empty: it takes the same data on both sides.
         """
         revisions = [self._store.find_revision(repo, name) for name in (base, head)]
         before, after = (_newest(self._store.summaries(one, device)) for one in revisions)
@@ -250,7 +254,8 @@ class Database:
         """Every measurement of one run (`latest`, or the first digits of its id): a row an attempt × side × variant.
 
         `median_us` is over the good blocks, from samples of one process on one device (`device_uuid`); `canary_us`,
-        `clock_mhz` and `bad_blocks` are those of the whole job, as are `started_at`, `wall_s` and `timed_s`.
+        `clock_mhz` and `bad_blocks` are those of the whole job, as are `started_at`, `wall_s` and `timed_s`;
+        `variant_clock_mhz` and `build_s` are the variant's own.
         `counts` is False for an attempt that was repeated because the machine failed or was disturbed.
         """
         latest = self._store.latest_run() if run == "latest" else self._store.find_run(run)
@@ -297,6 +302,8 @@ def _paired(found: Finding) -> tuple[Any, ...]:
         found.cause.value,
         True,
         found.message,
+        *_errors(found.error_base, found.error_head),
+        found.accuracy.value,
     )
 
 
@@ -315,7 +322,14 @@ def _unpaired(base: StoredSummary | None, head: StoredSummary | None) -> tuple[A
         cause.value,
         False,
         after.message if after else "",
+        *_errors(before.error_l2 if before else None, after.error_l2 if after else None),
+        "",
     )
+
+
+def _errors(before: float | None, after: float | None) -> tuple[float | None, ...]:
+    """Both errors and the relative change, which an error of 0 has not."""
+    return before, after, after / before - 1 if before and after is not None else None
 
 
 def _changes(before: float | None, after: float | None, time: Interval | None) -> tuple[float | None, ...]:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from perftrack.model import Cause, Status, Verdict
+from perftrack.model import Accuracy, Cause, Status, Verdict
 
 UNPLACED = 2**31 - 1
 """`commit_seq` of a revision whose place in the history is unknown (a shallow clone): it sorts last."""
@@ -15,6 +15,7 @@ TIME = "datetime64[us, UTC]"
 _STATUS = pd.CategoricalDtype([word.value for word in Status])
 _VERDICT = pd.CategoricalDtype(["", *(word.value for word in Verdict)])
 _CAUSE = pd.CategoricalDtype([word.value for word in Cause])
+_ACCURACY = pd.CategoricalDtype([word.value for word in Accuracy])
 
 Columns = Mapping[str, Any]
 """Name → dtype; `category` has the categories that occur, sorted."""
@@ -23,10 +24,12 @@ RESULTS: Columns = {
     "repo": "category", "commit": "str", "commit_seq": "int64", "dirty": "bool",
     "commit_time": TIME, "measured_at": TIME, "branch": "category", "side": "category",
     "suite": "category", "case": "str", "params": "str", "device": "category", "variant": "category",
-    "baseline": "category", "status": _STATUS, "verdict": _VERDICT, "cause": _CAUSE, "message": "str",
+    "baseline": "category", "status": _STATUS, "verdict": _VERDICT, "cause": _CAUSE, "accuracy": _ACCURACY,
+    "message": "str",
     "run_id": "str", "device_uuid": "str", "node": "str", "env_key": "str", "method_key": "str",
     "median_us": "float64", "p10_us": "float64", "p90_us": "float64", "baseline_us": "float64",
     "speedup": "float64", "speedup_low": "float64", "speedup_high": "float64",
+    "vectorisation": "float64", "vectorisation_low": "float64", "vectorisation_high": "float64",
     "fusion_gain": "float64", "fusion_gain_low": "float64", "fusion_gain_high": "float64",
     "expected_gain": "float64", "fusion_efficiency": "float64",
     "gbps": "float64", "utilization": "float64", "peak_utilization": "float64", "tflops": "float64",
@@ -35,6 +38,7 @@ RESULTS: Columns = {
     "cold": "bool", "cached": "bool",
     "registers": "Int64", "local_bytes": "Int64", "shared_bytes": "Int64", "launches": "Int64",
     "occupancy": "float64", "code_digest": "str",
+    "clock_mhz": "float64", "build_first_s": "float64", "build_s": "float64",
 }  # fmt: skip
 """Schema perftrack.results/1, only ever added to. gbps is 10⁹ B/s, tflops 10¹²/s, utilization a fraction."""
 
@@ -45,6 +49,7 @@ ROUNDS: Columns = {
     "median_us": "float64", "n_samples": "int64", "mode": "category", "host_us": "float64",
     "canary_us": "float64", "ceiling_gbps": "float64", "clock_mhz": "float64", "bad_blocks": "int64",
     "blocks": "int64", "throttled": "str", "started_at": TIME, "wall_s": "float64", "timed_s": "float64",
+    "variant_clock_mhz": "float64", "build_s": "float64",
 }  # fmt: skip
 """Of a job without any measurement there is one row, with neither side nor variant."""
 
@@ -56,6 +61,7 @@ COMPARE: Columns = {
     "change_pct": "float64", "time_change_pct": "float64",
     "time_change_low_pct": "float64", "time_change_high_pct": "float64",
     "verdict": _VERDICT, "cause": _CAUSE, "paired": "bool", "message": "str",
+    "error_l2_base": "float64", "error_l2_head": "float64", "error_change_pct": "float64", "accuracy": _ACCURACY,
 }  # fmt: skip
 
 DEVICES: Columns = {

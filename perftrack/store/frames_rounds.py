@@ -36,9 +36,9 @@ def rows(run_uid: str, attempt: JobResult, *, counts: bool) -> Iterator[tuple[An
         attempt.timed_s,
     )
     for one in attempt.measurements:
-        yield (*job, *_measured(one, seen.time_s(one.side, one.variant)), *state)
+        yield (*job, *_measured(one, seen.time_s(one.side, one.variant)), *state, one.clock_mhz, one.build_s)
     if not attempt.measurements:
-        yield (*job, None, None, attempt.status.value, attempt.message, None, 0, None, None, *state)
+        yield (*job, None, None, attempt.status.value, attempt.message, None, 0, None, None, *state, None, None)
 
 
 def _measured(one: Measurement, time_s: float | None) -> tuple[Any, ...]:

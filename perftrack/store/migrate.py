@@ -3,6 +3,7 @@
 Alembic is imported only where something is migrated; looking is a plain SELECT.
 """
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -52,12 +53,21 @@ def create_if_empty(door: Door) -> None:
                 f"{door.address.label} is a database of another program (it has a table {tables[0]!r}); "
                 "give another file with --db"
             )
-        _, found = upgrade(door.address)
+        found = upgrade(door.address).after
     check(found, door.address)
 
 
-def upgrade(address: Address) -> tuple[str | None, str]:
-    """Bring the database to this program's schema, in one transaction; the schemas before and after."""
+@dataclass(frozen=True, slots=True)
+class Upgraded:
+    """What an upgrade did: the schemas before and after, and where a SQLite file lies as it was before."""
+
+    before: str | None
+    after: str
+    copy: Path | None
+
+
+def upgrade(address: Address) -> Upgraded:
+    """Bring the database to this program's schema, in one transaction. A SQLite file with data is copied first."""
     if address.path is not None:
         engine.prepare_folder(address.path, create=True)
     made = engine.writer(address, foreign_keys=False)
@@ -68,11 +78,13 @@ def upgrade(address: Address) -> tuple[str | None, str]:
             before = version(connection)
             if before is not None and before not in REVISIONS:
                 check(before, address)
+            outdated = before not in {None, HEAD}
+            copy = engine.copy_aside(address.path, f"before-{HEAD}") if address.path and outdated else None
             migrate(connection, HEAD)
             _check_foreign_keys(connection, address)
     finally:
         made.dispose()
-    return before, HEAD
+    return Upgraded(before, HEAD, copy)
 
 
 def migrate(connection: sa.Connection, target: str) -> None:
@@ -82,9 +94,10 @@ def migrate(connection: sa.Connection, target: str) -> None:
 
     config = Config(attributes={"connection": connection, "version_table": VERSION_TABLE})
     config.set_main_option("script_location", str(migrations_folder()).replace("%", "%%"))
-    if target == "base":
+    found = version(connection)
+    if found is not None and (target == "base" or target < found):
         command.downgrade(config, target)
-    else:
+    elif target != "base":
         command.upgrade(config, target)
 
 

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from perftrack.judge.value import Finding
 from perftrack.model import Environment, Issue, JobResult, Measurement, Run, Status
-from perftrack.store import rows
+from perftrack.store import rows, steps
 from perftrack.store.schema import (
     declaration,
     device,
@@ -146,9 +146,10 @@ def findings(connection: sa.Connection, run_id: int) -> list[Finding]:
     return sorted(found, key=lambda one: (one.suite, one.case_key, one.device_class, one.variant))
 
 
-SUMMARIES = (
+SUMMARIES = steps.beside(
     sa.select(
         *_all(result, "declaration_id", "device_id", "environment_id", "resources_id"),
+        *(column.label(name) for name, column in steps.VECTORISATION.items()),
         *_all(resources, "id", "digest"),
         *_prefixed(revision, "revision__"),
         suite.c.name.label("suite"),

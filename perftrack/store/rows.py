@@ -20,8 +20,9 @@ Row = Mapping[str, Any]
 
 SUMMARY_REFERENCES = {
     "suite", "case_key", "device_class", "variant", "side", "device_uuid", "environment_digest", "resources",
+    "vectorisation",
 }  # fmt: skip
-"""Fields of a `Summary` that are keys or references of its row."""
+"""Fields of a `Summary` that are keys or references of its row, or the speedup of another row."""
 FINDING_REFERENCES = {"suite", "case_key", "device_class", "variant"}
 
 

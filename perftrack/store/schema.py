@@ -10,9 +10,9 @@ from enum import StrEnum
 
 import sqlalchemy as sa
 
-from perftrack.model import Cause, Status, Verdict
+from perftrack.model import Accuracy, Cause, Status, Verdict
 
-REVISIONS = ("0001",)
+REVISIONS = ("0001", "0002")
 """Every schema this program knows, oldest first; the last one is what it needs."""
 
 VERSION_TABLE = "perftrack_alembic_version"
@@ -255,9 +255,12 @@ measurement = _table(
     _number("error_max"),
     _number("host_s"),
     _refers("resources_id", "resources"),
+    _number("clock_mhz"),
+    _number("build_s"),
     _one_of("side", ("head", "base")),
     _one_of("status", Status),
-    *_non_negative("error_l2", "error_max", "host_s"),
+    *_positive("clock_mhz"),
+    *_non_negative("error_l2", "error_max", "host_s", "build_s"),
     with_rowid=False,
 )
 
@@ -308,6 +311,9 @@ result = _table(
     _number("host_s"),
     _text("mode"),
     _small("cached"),
+    _number("clock_mhz"),
+    _number("build_first_s"),
+    _number("build_s"),
     sa.Index(None, "revision_id"),
     _one_of("side", ("head", "base")),
     _one_of("status", Status),
@@ -316,7 +322,8 @@ result = _table(
     *_positive("time_s", "q10_s", "q90_s", "baseline_s", "speedup", "speedup_low", "speedup_high"),
     *_positive("fusion_gain", "fusion_gain_low", "fusion_gain_high", "expected_gain", "fusion_efficiency"),
     *_non_negative("bandwidth_bytes_per_s", "utilization", "peak_utilization", "flops_per_s"),
-    *_non_negative("error_l2", "error_max", "host_s"),
+    *_positive("clock_mhz"),
+    *_non_negative("error_l2", "error_max", "host_s", "build_first_s", "build_s"),
     with_rowid=False,
 )
 """One wide row per series, revision and run. `side` is in the key for a commit compared with itself."""
@@ -345,13 +352,17 @@ finding = _table(
     _small("confirmed"),
     _small("newly"),
     _text("why"),
+    _number("error_head"),
+    _number("error_base"),
+    sa.Column("accuracy", sa.Text, nullable=False, server_default=""),
     _one_of("verdict", Verdict),
     _one_of("cause", Cause),
+    _one_of("accuracy", Accuracy),
     _flag("confirmed"),
     _flag("newly"),
     *_positive("head_s", "base_s", "baseline_head_s", "baseline_base_s", "speedup_head", "speedup_base"),
     *_positive("change", "change_low", "change_high"),
     *_positive("baseline_change", "baseline_change_low", "baseline_change_high"),
-    *_non_negative("min_effect", "detectable"),
+    *_non_negative("min_effect", "detectable", "error_head", "error_base"),
     with_rowid=False,
 )

@@ -73,10 +73,10 @@ class Store:
         """The schema the database has; None where it is empty."""
         return self._door.read(migrate.version)
 
-    def upgrade(self) -> None:
-        """Bring the database to the schema of this program."""
+    def upgrade(self) -> migrate.Upgraded:
+        """Bring the database to the schema of this program; a SQLite file with data is copied first."""
         self._door.close()
-        migrate.upgrade(self._door.address)
+        return migrate.upgrade(self._door.address)
 
     # Writing
 

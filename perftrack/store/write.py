@@ -30,8 +30,8 @@ from perftrack.store.schema import (
 )
 
 _IDENTITY = ("run_id", "case_id", "device_class_id", "round", "attempt")
-_FIXED = ("head_id", "base_id", "options", "started_us")
-"""Columns of a run in which a second write must agree; state and problems may have moved on."""
+_FIXED = ("head_id", "base_id", "started_us")
+"""Columns of a run in which a second write must agree, beside its options; state and problems may have moved on."""
 
 
 class StoredHeader(msgspec.Struct, frozen=True):
@@ -65,6 +65,9 @@ class Writer:
                 return True
             stored = connection.execute(sa.select(run).where(run.c.uid == new.uid)).mappings().one()
             differing = [name for name in _FIXED if stored[name] != row[name]]
+            # their text has further fields since an older version wrote it; what they say counts
+            if msgspec.json.decode(stored["options"], type=RunOptions) != new.options:
+                differing.append("options")
             if differing:
                 raise StoreError(
                     f"run {new.uid} is stored already with another {differing[0]}; a new run needs a new uid"
@@ -212,8 +215,15 @@ def _refuse_mismatch(title: str, case: Case, attempt: JobResult, card: Device) -
             raise StoreError(f"{title}: the result is of {name} {got!r}, but {expected!r} was given with it")
 
 
+_NOT_KNOWN = (b'"build_s":null,', b'"clock_mhz":null,')
+"""Fields that attempts did not have at first. No text can hold these bytes, since a quote in it is escaped."""
+
+
 def _payload_digest(attempt: JobResult) -> str:
+    """Without what is not known of newer fields, so that an attempt stored before there were any stays the same."""
     text = msgspec.json.encode(attempt, order="sorted", enc_hook=float)  # NumPy's float64, as the number it is
+    for field in _NOT_KNOWN:
+        text = text.replace(field, b"")
     return hashlib.sha256(text).hexdigest()
 
 

@@ -9,7 +9,7 @@ from perftrack.model import Method
 
 
 class Gpu:
-    """Stands for stream, events and spin kernel; remembers the order of what was issued."""
+    """Stands for stream, events, spin and stamp kernels; remembers the order of what was issued."""
 
     def __init__(self):
         self.log = []
@@ -19,6 +19,17 @@ class Gpu:
 
     def spin(self, seconds):
         self.log.append("spin")
+
+    def before(self, sample):
+        self.log.append("stamp")
+
+    after = before
+
+    def make_room(self, samples):
+        pass
+
+    def clocks_mhz(self, samples):
+        return (1980.0,) * samples
 
     def wait(self):
         self.log.append("wait")
@@ -37,7 +48,7 @@ def engine(gpu, monkeypatch):
     cuda = pytest.importorskip("perftrack.measure.cuda")
     made = object.__new__(cuda.CudaEngine)
     made.busy_s, made._leads, made._stream = 0.0, {}, None
-    made._kernels, made._origin, made._canary_calls = gpu, gpu.event("origin"), 1
+    made._kernels, made._stamps, made._origin, made._canary_calls = gpu, gpu, gpu.event("origin"), 1
     made._copy = lambda: gpu.log.append("copy")
     made._events = [(gpu.event("begin"), gpu.event("end")) for _ in range(3)]
     monkeypatch.setattr(made, "synchronize", gpu.wait, raising=False)
@@ -50,9 +61,10 @@ def test_an_eager_sample_begins_on_an_idle_device_and_a_slow_host_is_no_fault(en
     mode, (issuer,) = engine.issuers([Rotation((gpu.launch,), lambda: None)], [Cost(2e-6, 20e-6)], "eager")
     assert mode == "eager"
     block = engine.time_block([(issuer, 3), (issuer, 3)], canary_at=1)
-    sample = ["wait", "begin", "call", "call", "call", "end"]
+    sample = ["stamp", "wait", "begin", "call", "call", "call", "end", "stamp"]
     assert gpu.log == ["origin", "spin", *sample, "spin", "begin", "copy", "end", *sample, "wait"]
     assert block.elapsed_s == (0.5e-3, 0.5e-3)
+    assert block.clocks_mhz == (1980.0, 1980.0)
     assert not block.starved
 
 
@@ -60,7 +72,7 @@ def test_a_queued_sample_has_a_head_start(engine, gpu):
     mode, (issuer,) = engine.issuers([Rotation((gpu.launch,), lambda: None)], [Cost(1e-3, 1e-5)], "queued")
     assert (mode, isinstance(issuer, EagerLoop)) == ("backlog", False)
     engine.time_block([(issuer, 1)], canary_at=None)
-    assert gpu.log == ["origin", "spin", "spin", "begin", "call", "end", "wait"]
+    assert gpu.log == ["origin", "spin", "spin", "stamp", "begin", "call", "end", "stamp", "wait"]
 
 
 ADD = """

@@ -71,16 +71,6 @@ def test_the_private_pipe_is_not_fd_1(tmp_path):
     assert PrivatePipe.__doc__
 
 
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_100"])
-def test_the_harness_kernels_compile(arch):
-    from cuda.core import Program, ProgramOptions
-
-    from perftrack.measure import cuda_kernels
-
-    options = ProgramOptions(std="c++17", arch=arch)
-    assert Program(cuda_kernels._SOURCE, "c++", options).compile("cubin").code
-
-
 def test_without_a_gpu_the_child_says_so(talk, monkeypatch):
     from perftrack.measure.wire import Order
 

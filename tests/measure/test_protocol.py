@@ -1,6 +1,7 @@
 """The protocol over an engine whose clock is scripted, for what real hardware does not do on request."""
 
 import itertools
+import time
 from contextlib import nullcontext
 
 import numpy as np
@@ -24,14 +25,16 @@ class ScriptedEngine:
     xp = np
     headroom = 1.05
 
-    def __init__(self, canary=(1.0,), reasons=(frozenset(),), starved=(False,), ceiling=1e30):
+    def __init__(self, canary=(1.0,), reasons=(frozenset(),), starved=(False,), ceiling=1e30, clocks=((),), kept=""):
         self.cache_bytes = 1024
         self.rotation_bytes = 1 << 16
         self.busy_s = 0.0
         self._canary = itertools.cycle(canary)
         self._reasons = itertools.cycle(reasons)
         self._starved = itertools.cycle(starved)
+        self._clocks = itertools.cycle(clocks)
         self._ceiling = ceiling
+        self.kept = kept
         self.lost = False
         self.intruders = ""
         self.orders = []
@@ -41,6 +44,9 @@ class ScriptedEngine:
     def synchronize(self):
         if self.lost:
             raise DeviceLostError("cudaErrorIllegalAddress: an illegal memory access was encountered", 700)
+
+    def forget(self):
+        return self.kept
 
     def free_bytes(self):
         return 1 << 32
@@ -65,7 +71,7 @@ class ScriptedEngine:
             elapsed.append(1e-3 * times)
         if canary_at is None:
             return Block(tuple(elapsed), 0.0)
-        return Block(tuple(elapsed), next(self._canary), next(self._starved))
+        return Block(tuple(elapsed), next(self._canary), next(self._starved), next(self._clocks))
 
     def state(self):
         return State(1980.0, next(self._reasons))
@@ -163,6 +169,64 @@ def test_a_power_cap_in_most_blocks_is_the_works_own_steady_state():
     assert capped.throttle_reasons == ("sw_power_cap",)
     once = carry_out(ScriptedEngine(reasons=[frozenset({"sw_power_cap"})] + [frozenset()] * 30)).result
     assert once.bad_blocks == (0,)
+
+
+ALIKE = (1980.0, 1975.0, 1980.0, 1970.0)
+APART = (1980.0, 1500.0, 1500.0, 1980.0)
+
+
+def test_a_block_whose_samples_ran_at_unlike_clocks_is_repeated():
+    result = carry_out(ScriptedEngine(clocks=[ALIKE] * 9 + [APART] + [ALIKE] * 9)).result
+    assert result.status is Status.OK
+    assert result.bad_blocks == (9,)
+    assert len(result.canary_s) == 11
+
+
+def test_candidates_that_always_run_at_unlike_clocks_do_not_disturb_each_other():
+    result = carry_out(ScriptedEngine(clocks=[APART])).result
+    assert (result.status, result.bad_blocks) == (Status.OK, ())
+
+
+def test_the_measured_clock_goes_before_the_one_that_is_polled():
+    result = carry_out(ScriptedEngine(clocks=[ALIKE])).result
+    assert result.clock_mhz == (1977.5,) * 10
+    assert {one.clock_mhz for one in result.measurements} <= {1970.0, 1972.5, 1975.0, 1977.5, 1980.0}
+    result = carry_out(ScriptedEngine(clocks=[ALIKE, (None,) * 4])).result
+    assert result.clock_mhz == (1980.0,) * 10
+    assert all(one.clock_mhz for one in result.measurements)
+    result = carry_out(ScriptedEngine(clocks=[(None,) * 4])).result
+    assert {one.clock_mhz for one in result.measurements} == {None}
+
+
+def test_what_an_earlier_case_left_in_the_cache_is_forgotten_or_the_environment_says_so():
+    known = identify_cpu().environment
+    assert carry_out(ScriptedEngine()).result.environment == known
+    result = carry_out(ScriptedEngine(kept="cudaErrorUnsupportedLimit")).result
+    assert result.environment.entries == {**known.entries, "l2_persisting": "kept: cudaErrorUnsupportedLimit"}
+    assert result.status is Status.OK
+
+
+def test_building_lasts_until_the_first_launch_has_ended():
+    def compiles_late(x, n):
+        out, compiled = np.empty_like(x), []
+
+        def launch():
+            if not compiled:
+                time.sleep(0.05)
+            compiled.append(1)
+            np.multiply(x, 2, out=out)
+
+        time.sleep(0.05)
+        return launch, out
+
+    def broken(x, n):
+        raise ValueError("no")
+
+    result = carry_out(ScriptedEngine(), late=compiles_late, broken=broken).result
+    by_name = {one.variant: one for one in result.measurements}
+    assert by_name["late"].build_s >= 0.1
+    assert by_name["fused"].build_s > 0
+    assert by_name["broken"].build_s is None
 
 
 def test_faster_than_the_ceiling_is_invalid():

@@ -267,10 +267,8 @@ def test_the_database_refuses_impossible_results(shared_store: Store, changes: d
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, 0.0, -1.0])
-def test_postgresql_refuses_them_in_raw_sql_too(postgresql: str, postgresql_template: str, value: float) -> None:
-    from conftest import _new_database
-
-    with Store.open(_new_database(postgresql, postgresql_template)) as opened:
+def test_postgresql_refuses_them_in_raw_sql_too(postgresql_url: str, value: float) -> None:
+    with Store.open(postgresql_url) as opened:
         run = build.run()
         opened.begin_run(run)
         opened.add_job(run.uid, build.case(), build.job(), build.device())

@@ -1,0 +1,175 @@
+"""Databases that an older version of the program has filled: `tests/data/perftrack-SCHEMA.db.gz`, one for each schema.
+
+That of 0001 was written by commit 7a15d52: one run of two cases on one GPU, two rounds of the one, two attempts at the
+other, of which the first failed.
+"""
+
+import gzip
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+import store_builders as build
+from click.testing import CliRunner
+
+import perftrack
+from perftrack.cli.app import app
+from perftrack.errors import SchemaOutdatedError, StoreError
+from perftrack.model import Accuracy, Method, Status, Verdict
+from perftrack.store import Store, address, migrate, schema
+from perftrack.store.door import Door
+
+DATA = Path(__file__).parents[1] / "data"
+UID = build.run().uid
+Rows = dict[str, list[tuple[Any, ...]]]
+
+
+def _old_file(folder: Path) -> Path:
+    path = folder / "old.db"
+    path.write_bytes(gzip.decompress((DATA / "perftrack-0001.db.gz").read_bytes()))
+    return path
+
+
+def _rows_of_file(path: Path) -> Rows:
+    """Every table's rows, in an order in which they may be inserted."""
+    with closing(sqlite3.connect(path)) as connection:
+        return {
+            table.name: sorted(connection.execute(f"SELECT * FROM {table.name}").fetchall(), key=repr)  # noqa: S608
+            for table in schema.metadata.sorted_tables
+        }
+
+
+@pytest.fixture
+def old(empty_url: str, tmp_path: Path) -> str:
+    """Address of the old database; on PostgreSQL the same rows in tables of the first schema."""
+    path = _old_file(tmp_path)
+    if empty_url.startswith("sqlite"):
+        return f"sqlite:///{path}"
+
+    def fill(connection: sa.Connection) -> None:
+        migrate.migrate(connection, "0001")
+        for table, rows in _rows_of_file(path).items():
+            for row in rows:
+                connection.exec_driver_sql(f"INSERT INTO {table} VALUES ({', '.join(['%s'] * len(row))})", row)  # noqa: S608
+
+    with closing(Door(address.parse(empty_url))) as door:
+        door.write(fill)
+    return empty_url
+
+
+def test_an_older_schema_names_the_command(old: str) -> None:
+    words = r"schema 0001 and this perftrack needs 0002: type `perftrack db upgrade`"
+    for create in (True, False):
+        with pytest.raises(SchemaOutdatedError, match=words):
+            Store.open(old, create=create)
+    with pytest.raises(SchemaOutdatedError, match=words):
+        perftrack.open(old)
+
+
+def _upgrade(url: str) -> migrate.Upgraded:
+    with Store.open(url, create=False, checked=False) as store:
+        return store.upgrade()
+
+
+def test_what_was_measured_before_is_there_after_the_upgrade(old: str) -> None:
+    done = _upgrade(old)
+    assert (done.before, done.after) == ("0001", migrate.HEAD)
+    with perftrack.open(old) as database:
+        results, rounds = database.results(), database.rounds()
+        level = database.speedups(variant="fused")
+    fused = results[(results["variant"] == "fused") & (results["side"] == "head") & (results["status"] == "ok")].iloc[0]
+    assert fused["median_us"] == pytest.approx(11 * 1.0015)
+    assert (fused["speedup"], fused["rounds"], fused["registers"]) == (2.0, 2, 32)
+    assert (fused["verdict"], fused["device"], fused["method_key"]) == ("slower", "NVIDIA-H200-141G", Method().digest)
+    assert len(results) == 5
+    assert level.notna().any(axis=None)
+    assert results[["clock_mhz", "build_first_s", "build_s"]].isna().all(axis=None)
+
+    assert rounds["round"].tolist() == [1] * 4 + [2] * 4 + [1] * 3
+    head = rounds[(rounds["variant"] == "fused") & (rounds["side"] == "head") & (rounds["status"] == "ok")]
+    assert head["median_us"].tolist() == [pytest.approx(11 * (1 + 1e-3 * number) * 1.0005) for number in (1, 2)]
+    assert head["clock_mhz"].tolist() == [1980.0] * 2
+    assert np.isnan(head[["variant_clock_mhz", "build_s"]]).all(axis=None)
+
+
+def test_a_run_of_before_is_whole_and_can_be_delivered_again(old: str) -> None:
+    _upgrade(old)
+    with Store.open(old) as store:
+        stored = store.load_run(UID)
+        attempts = store.attempts(UID)
+        assert [(one.status, one.attempt, counts) for one, counts in attempts] == [
+            (Status.OK, 1, True),
+            (Status.OK, 1, True),
+            (Status.FAILED, 1, False),
+            (Status.OK, 2, True),
+        ]
+        assert attempts[0][0].measurements[0].samples_s[2] == 2e-5 * 1.001
+        assert {one.verdict for one in stored.findings} == {Verdict.SLOWER, Verdict.WRONG}
+        assert {(one.error_head, one.accuracy) for one in stored.findings} == {(None, Accuracy.NONE)}
+        assert not store.begin_run(stored.run)
+        cases, (card,) = {case.key: case for case in stored.cases}, stored.devices
+        for attempt, _ in attempts:
+            assert not store.add_job(UID, cases[attempt.case_key], attempt, card)
+
+
+def _rows(url: str) -> Rows:
+    """Every table's rows as they are, with the names of the columns first."""
+
+    def read(connection: sa.Connection) -> Rows:
+        found: Rows = {}
+        for table in schema.metadata.sorted_tables:
+            rows = connection.exec_driver_sql(f"SELECT * FROM {table.name}")  # noqa: S608 (a name of the schema)
+            found[table.name] = [tuple(rows.keys()), *sorted(map(tuple, rows), key=repr)]
+        return found
+
+    with closing(Door(address.parse(url))) as door:
+        return door.read(read)
+
+
+def test_down_to_the_first_schema_and_up_again_keeps_every_row(old: str) -> None:
+    before = _rows(old)
+    _upgrade(old)
+    after = _rows(old)
+    with closing(Door(address.parse(old))) as door:
+        door.write(lambda connection: migrate.migrate(connection, "0001"))
+        assert door.read(migrate.version) == "0001"
+    assert _rows(old) == before
+    _upgrade(old)
+    assert _rows(old) == after
+    assert before != after
+
+
+def test_a_file_is_copied_before_it_is_upgraded(tmp_path: Path) -> None:
+    path = _old_file(tmp_path)
+    before = _rows_of_file(path)
+    (tmp_path / "old.db.before-0002").write_text("somebody's own")
+    path.chmod(0o640)
+    done = CliRunner().invoke(app, ["db", "upgrade", "--db", str(path)])
+    copy = tmp_path / "old.db.before-0002-2"
+    assert done.output.splitlines() == ["0001 -> 0002", f"as it was before: {copy}"]
+    assert (tmp_path / "old.db.before-0002").read_text() == "somebody's own"
+    assert copy.stat().st_mode & 0o777 == 0o640
+    assert _rows_of_file(copy) == before
+    with Store.open(str(copy), create=False, checked=False) as store:
+        assert store.current() == "0001"
+    again = CliRunner().invoke(app, ["db", "upgrade", "--db", str(path)])
+    assert again.output.splitlines() == ["0002, nothing to do"]
+    assert sorted(each.name for each in tmp_path.glob("*.before-*")) == ["old.db.before-0002", copy.name]
+
+
+def test_without_a_copy_nothing_is_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = _old_file(tmp_path)
+    before = _rows_of_file(path)
+
+    def refuse(*_: Any) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr("shutil.copymode", refuse)
+    with pytest.raises(StoreError, match=r"old\.db cannot be copied to .*before-0002 .*not permitted"):
+        _upgrade(str(path))
+    assert _rows_of_file(path) == before
+    assert list(tmp_path.glob("*before*")) == []
