@@ -26,7 +26,7 @@ import msgspec
 
 from perftrack import stats
 from perftrack.judge.value import Finding, Interval, spell
-from perftrack.model import Cause, Verdict
+from perftrack.model import Accuracy, Cause, Verdict
 
 FAMILY_ALPHA = 0.01
 """Chance of any false confirmation in a run without changes."""
@@ -57,7 +57,9 @@ def settle(first: Sequence[Finding], second: Sequence[Finding]) -> list[Finding]
     p_values = stats.holm([stats.ratio_p_value(one.ratios) for one in tested])
     significant = {_key(one) for one, p in zip(tested, p_values, strict=True) if p <= FAMILY_ALPHA}
     return [
-        _settle(one, fresh[_key(one)], significant=_key(one) in significant) if _key(one) in fresh else one
+        _with_accuracy(_settle(one, look, significant=_key(one) in significant), one, look)
+        if (look := fresh.get(_key(one)))
+        else one
         for one in first
     ]
 
@@ -82,6 +84,21 @@ def _settle(first: Finding, second: Finding, *, significant: bool) -> Finding:
         return msgspec.structs.replace(second, confirmed=True, change=change)
     why = "not beyond chance among this run's suspects" if not significant else "the first rounds disagree"
     return _cleared(first, msgspec.structs.replace(second, verdict=Verdict.AMBIGUOUS), why)
+
+
+def _with_accuracy(settled: Finding, *looks: Finding) -> Finding:
+    """What every look says of the errors that has checked them."""
+    if settled.verdict in _BROKEN:
+        return msgspec.structs.replace(settled, error_head=None, error_base=None, accuracy=Accuracy.NONE)
+    heads = [one.error_head for one in looks if one.error_head is not None]
+    bases = [one.error_base for one in looks if one.error_base is not None]
+    said = {one.accuracy for one in looks if one.error_head is not None}
+    return msgspec.structs.replace(
+        settled,
+        error_head=max(heads, default=None),
+        error_base=max(bases, default=None),
+        accuracy=said.pop() if len(said) == 1 else Accuracy.NONE,
+    )
 
 
 def _agree(first: Sequence[float], second: Sequence[float]) -> bool:

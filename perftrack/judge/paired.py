@@ -13,6 +13,7 @@ import msgspec
 
 from perftrack import stats
 from perftrack.declare import NEVER_GATED
+from perftrack.judge import accuracy
 from perftrack.judge.rounds import BROKEN, Key, Outcome, Round, measured, outcome, read_rounds
 from perftrack.judge.summary import ratio_over_rounds
 from perftrack.judge.value import Finding, Interval, spell
@@ -205,8 +206,10 @@ class _Comparison:
         )
 
     def _say(self, variant: str, verdict: Verdict, message: str = "", cause: Cause = Cause.NONE) -> Finding:
-        """A finding with whatever times there are."""
+        """A finding with whatever times and errors there are."""
         baseline = self.case.baseline
+        # what is broken has its message, and an error that may be of the wrong answer
+        errors = [] if verdict in (Verdict.FAILED, Verdict.WRONG) else accuracy.errors(self.rounds, variant)
         return Finding(
             suite=self.case.suite,
             case_key=self.case.key,
@@ -223,6 +226,9 @@ class _Comparison:
             speedup_base=self._speedup("base", variant),
             min_effect=self.case.min_effect,
             rounds=len(measured(self.rounds, "head", variant)),
+            error_head=max((head for head, _ in errors), default=None),
+            error_base=max((base for _, base in errors), default=None),
+            accuracy=accuracy.decide(errors, accuracy.floor_of(self.case)),
         )
 
     def _time_s(self, side: Side, variant: str) -> float | None:

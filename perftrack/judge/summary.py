@@ -19,7 +19,8 @@ def summarize(case: Case, side: Side, results: Sequence[JobResult], device: Devi
 
     A time is the median over rounds of the median over good blocks of block medians. A ratio is the median over
     blocks of ratios of neighbouring samples, one a round; its interval is Student's t over rounds, in log space
-    (over the blocks of the one round where there is only one: within a process, so too narrow).
+    (over the blocks of the one round where there is only one: within a process, so too narrow). A candidate's
+    vectorisation is the speedup of `steps`; times its fusion gain it is its speedup, but for the medians.
     """
     rounds = read_rounds(results, case, device.device_class)
     summaries: list[Summary] = []
@@ -27,7 +28,13 @@ def summarize(case: Case, side: Side, results: Sequence[JobResult], device: Devi
         ended = outcome(rounds, side, variant)
         if ended is not None:
             summaries.append(_Summing(case, side, variant, rounds, device).summary(ended))
-    return summaries
+    vectorisation = next((one.speedup for one in summaries if one.variant == STEPS), None)
+    return [
+        one
+        if one.variant in (case.baseline, STEPS) or one.status is not Status.OK
+        else msgspec.structs.replace(one, vectorisation=vectorisation)
+        for one in summaries
+    ]
 
 
 def ratio_over_rounds(rounds: Sequence[Round], above: Key, below: Key) -> Interval | None:
@@ -77,6 +84,7 @@ class _Summing:
         samples = [seconds for part, one in self.used for seconds in _good_samples(part, one)]
         time_s = stats.median([part.time_s(self.side, self.variant) or 0.0 for part, _ in self.used])
         baseline = [part.time_s(self.side, self.case.baseline) for part, _ in self.used]
+        builds = sorted(one.build_s for _, one in self.used if one.build_s is not None)
         speedup = self._against(self.case.baseline)
         fusion_gain = self._against(STEPS) if self.variant != self.case.baseline else None
         expected = self._expected_gain()
@@ -102,6 +110,9 @@ class _Summing:
             host_s=_median_of(one.host_s for _, one in self.used),
             mode=self.used[0][1].mode,
             cached=any(part.result.cached for part, _ in self.used),
+            clock_mhz=_median_of(one.clock_mhz for _, one in self.used),
+            build_first_s=builds[-1] if builds else None,
+            build_s=_median_of(builds[:-1]),
         )
 
     def _against(self, yardstick: str) -> Interval | None:

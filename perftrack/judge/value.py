@@ -2,7 +2,7 @@
 
 import msgspec
 
-from perftrack.model import Cause, Resources, Status, Verdict
+from perftrack.model import Accuracy, Cause, Resources, Status, Verdict
 
 
 class Interval(msgspec.Struct, frozen=True):
@@ -35,6 +35,9 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """The same of the baseline variant, from the same rounds."""
     speedup: Interval | None = None
     """Baseline time ÷ time: median over blocks of ratios of adjacent samples, interval over rounds."""
+    vectorisation: Interval | None = None
+    """Baseline time ÷ `steps` time: the part of a candidate's speedup that is not fusion's. None where the case has no
+    variant `steps`, or that has no time: unknown, not 1."""
     fusion_gain: Interval | None = None
     """`steps` time ÷ time, where the case has a variant `steps`."""
     expected_gain: float | None = None
@@ -57,6 +60,12 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     mode: str = ""
     cached: bool = False
     resources: Resources = Resources()
+    clock_mhz: float | None = None
+    """Median over rounds of the SM clock that its samples ran at."""
+    build_first_s: float | None = None
+    """Seconds to build and launch it the first time in a process: the longest round, whose caches were empty."""
+    build_s: float | None = None
+    """The same with filled caches: median over the other rounds; None with a single one."""
 
 
 def spell(ratio: float) -> str:
@@ -95,6 +104,12 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """Fresh rounds after the first look agree."""
     newly: bool = False
     """It fails or is wrong at head, and nothing shows that it did so at base."""
+    error_head: float | None = None
+    """Relative L2 error against float64, the largest over the rounds that checked both sides."""
+    error_base: float | None = None
+    """The same at base, on the same data."""
+    accuracy: Accuracy = Accuracy.NONE
+    """Whether that error clearly grew or shrank, which is not a matter of time and never red."""
     why: str = ""
     """What else moved: `registers 32 -> 64`, `launches 1 -> 2`."""
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from perftrack.declare import NEVER_GATED
 from perftrack.errors import IncompleteError, PerftrackError, UsageError
 from perftrack.judge.value import Finding
-from perftrack.model import DeviceReport, Status
+from perftrack.model import Accuracy, DeviceReport, JobResult, Run, Status
 from perftrack.report.build import build
-from perftrack.report.value import CompareRow, Comparison, DeviceRow, History, HistoryPoint, Report
+from perftrack.report.value import CardUse, CompareRow, Comparison, DeviceRow, History, HistoryPoint, Report
 from perftrack.revision import Repository
 from perftrack.store import Store
 from perftrack.store.value import StoredSummary
@@ -18,7 +18,28 @@ def report_of(store: Store, uid: str) -> Report:
     """The report of a stored run."""
     stored = store.load_run(uid)
     unread = [problem for problem in stored.run.problems if problem.startswith("head ")]
-    return build(stored.run, stored.cases, stored.devices, stored.summaries, stored.findings, incomplete=unread)
+    return build(
+        stored.run,
+        stored.cases,
+        stored.devices,
+        stored.summaries,
+        stored.findings,
+        incomplete=unread,
+        use=_use(stored.run, [attempt for attempt, _ in store.attempts(uid)]),
+    )
+
+
+def _use(run: Run, attempts: Iterable[JobResult]) -> list[CardUse]:
+    """What each card did, attempts that were repeated included. A lost node does not say which card it was."""
+    wall_s = (run.finished_us - run.started_us) / 1e6 if run.finished_us else 0.0
+    jobs: dict[str, list[float]] = {}
+    for attempt in attempts:
+        if attempt.device_uuid:
+            jobs.setdefault(attempt.device_uuid, []).append(attempt.wall_s)
+    return [
+        CardUse(uuid=uuid, jobs=len(walls), busy_s=sum(walls), busy_share=sum(walls) / wall_s if wall_s > 0 else None)
+        for uuid, walls in sorted(jobs.items())
+    ]
 
 
 def comparison_of(store: Store, left: str, right: str, *, device: str, start: Path) -> Comparison:
@@ -33,9 +54,9 @@ def comparison_of(store: Store, left: str, right: str, *, device: str, start: Pa
             raise IncompleteError(f"nothing is stored for {name}: measure it with `perftrack submit --head {name}`")
     before, after = newest
     sides = [next(iter(found.values())).revision for found in newest]
-    paired = {_finding_key(finding): str(finding.verdict) for finding in store.findings(*sides)}
+    paired = {_finding_key(finding): finding for finding in store.findings(*sides)}
     keys = sorted(key for key in {*before, *after} if key[3] not in NEVER_GATED)
-    rows = tuple(_compare_row(key, before.get(key), after.get(key), paired.get(key, "")) for key in keys)
+    rows = tuple(_compare_row(key, before.get(key), after.get(key), paired.get(key)) for key in keys)
     note = (
         "Verdicts are of the run that measured both side by side."
         if paired
@@ -68,7 +89,9 @@ def _newest(points: Iterable[StoredSummary]) -> dict[_Key, StoredSummary]:
     return found
 
 
-def _compare_row(key: _Key, left: StoredSummary | None, right: StoredSummary | None, verdict: str) -> CompareRow:
+def _compare_row(
+    key: _Key, left: StoredSummary | None, right: StoredSummary | None, paired: Finding | None
+) -> CompareRow:
     before, after = (point.summary if point else None for point in (left, right))
     change = after.time_s / before.time_s if before and after and before.time_s and after.time_s else None
     return CompareRow(
@@ -83,7 +106,10 @@ def _compare_row(key: _Key, left: StoredSummary | None, right: StoredSummary | N
         left_speedup=before.speedup.point if before and before.speedup else None,
         right_speedup=after.speedup.point if after and after.speedup else None,
         change=change,
-        verdict=verdict,
+        verdict=paired.verdict.value if paired else "",
+        left_error=before.error_l2 if before else None,
+        right_error=after.error_l2 if after else None,
+        accuracy=paired.accuracy if paired else Accuracy.NONE,
     )
 
 

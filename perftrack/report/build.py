@@ -2,16 +2,17 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from perftrack import stats
 from perftrack.declare import NEVER_GATED
 from perftrack.judge.value import Finding, Summary
-from perftrack.model import Backend, Case, Device, Method, Revision, Run, Status, Verdict
+from perftrack.model import Accuracy, Backend, Case, Device, Method, Revision, Run, Status, Verdict
 from perftrack.report import words
-from perftrack.report.value import Answer, DeviceLine, Report, Row
+from perftrack.report.fusion import suite_lines
+from perftrack.report.value import AccuracyRow, Answer, CardUse, DeviceLine, Report, Row
 
 MIN_COVERAGE = 0.95
 """Share of the expected (case, variant) pairs of each device class that must have an answer."""
@@ -45,16 +46,20 @@ def build(
     findings: Sequence[Finding],
     *,
     incomplete: Iterable[str] = (),
+    use: Iterable[CardUse] = (),
 ) -> Report:
-    """The report of `run`. `cases` are those the head declares, on the backends of `devices`.
+    """The report of `run`. `cases` are those the head declares, on the backends of `devices`; `use` is by card.
 
     RED (exit 1) with any confirmed slowdown or any variant that newly fails or is wrong. Else INCOMPLETE (exit 4)
     for the reasons in `incomplete` (what the caller knows: no base although one was asked for, a suite that cannot
     be imported), or when nothing was measured, a device class has less than 95 % of its answers, something is
     missing, a suspected slowdown was not measured again, or the run was interrupted. Else GREEN (exit 0).
+
+    An error that grew within the tolerance changes neither: it is a row of `accuracy`.
     """
-    content = _Content(run, cases, devices, summaries, findings)
+    content = _Content(run, cases, devices, summaries, findings, {one.uuid: one for one in use})
     rows = sorted(content.rows(), key=_severity)
+    accuracy = sorted(content.accuracy_rows(), key=_size_of_error)
     lines = tuple(content.device_line(name, rows) for name in dict.fromkeys(one.device_class for one in devices))
     reasons = (*incomplete, *_reasons(run, lines, rows))
     verdict: Answer = "RED" if any(row.red for row in rows) else "INCOMPLETE" if reasons else "GREEN"
@@ -74,6 +79,9 @@ def build(
         counts={verdict: counted[verdict] for verdict in Verdict},
         devices=lines,
         rows=tuple(rows),
+        accuracy=tuple(accuracy),
+        less_accurate=sum(row.accuracy is Accuracy.LESS for row in accuracy),
+        more_accurate=sum(row.accuracy is Accuracy.MORE for row in accuracy),
         skipped=content.skipped(),
         problems=(*run.problems, *content.yardstick_problems()),
         methods=tuple(
@@ -90,6 +98,13 @@ def _severity(row: Row) -> tuple[object, ...]:
     explained = row.verdict is Verdict.SAME and row.cause in words.UNFUSED_MOVED
     place = _ORDER.index(row.verdict) - (0.5 if explained else 0)
     return (not row.red, place, -max(ratio, 1 / ratio), row.suite, row.case, row.device_class, row.variant)
+
+
+def _size_of_error(row: AccuracyRow) -> tuple[object, ...]:
+    """Sort key: less accurate first, then by how many times; from an error of 0 it is infinitely many."""
+    before, after = sorted((row.error_base, row.error_head))
+    times = after / before if before else float("inf")
+    return (row.accuracy is not Accuracy.LESS, -times, row.suite, row.case, row.device_class, row.variant)
 
 
 def _reasons(run: Run, lines: Sequence[DeviceLine], rows: Sequence[Row]) -> list[str]:
@@ -126,6 +141,7 @@ class _Content:
     devices: Sequence[Device]
     summaries: Sequence[Summary]
     findings: Sequence[Finding]
+    use: Mapping[str, CardUse]
 
     def rows(self) -> list[Row]:
         """One for each finding; without a base also for each candidate that was measured."""
@@ -137,15 +153,41 @@ class _Content:
                     found[pair] = self._from_summary(summary)
         return list(found.values())
 
+    def accuracy_rows(self) -> list[AccuracyRow]:
+        """One for each finding that says so."""
+        errors = {(*_pair(one), one.side): one.error_l2 for one in self.summaries}
+        made: list[AccuracyRow] = []
+        for one in self.findings:
+            if one.accuracy is not Accuracy.NONE and one.error_head is not None and one.error_base is not None:
+                suite, key, device_class, variant = _pair(one)
+                baseline = self._baseline(suite, key)
+                made.append(
+                    AccuracyRow(
+                        suite=suite,
+                        case=key,
+                        device_class=device_class,
+                        variant=variant,
+                        baseline=baseline,
+                        accuracy=one.accuracy,
+                        error_head=one.error_head,
+                        error_base=one.error_base,
+                        baseline_error_head=errors.get((suite, key, device_class, baseline, "head")),
+                        baseline_error_base=errors.get((suite, key, device_class, baseline, "base")),
+                        next=self._next(suite, key, device_class),
+                    )
+                )
+        return made
+
     def device_line(self, device_class: str, rows: Sequence[Row]) -> DeviceLine:
         """Coverage counts the head's pairs; a newly skipped variant is expected, one that is skipped is not."""
         cards = [one for one in self.devices if one.device_class == device_class]
         mine = [row for row in rows if row.device_class == device_class]
-        states = {
-            (one.suite, one.case_key, one.variant): one.status
+        head = {
+            (one.suite, one.case_key, one.variant): one
             for one in self.summaries
             if one.side == "head" and one.device_class == device_class
         }
+        states = {pair: one.status for pair, one in head.items()}
         missing = {(row.suite, row.case, row.variant) for row in mine if row.verdict is Verdict.MISSING}
         present = {(row.suite, row.case) for row in mine if row.verdict is not Verdict.REMOVED}
         gone = {(row.suite, row.case) for row in mine} - present
@@ -163,6 +205,8 @@ class _Content:
             nodes=tuple(dict.fromkeys(one.node for one in cards)),
             measured=sum(states.get(pair) in _ANSWERED for pair in expected),
             expected=len(expected),
+            suites=suite_lines((case for case in self.cases if case.backend == cards[0].backend), head),
+            use=tuple(self.use[one.uuid] for one in cards if one.uuid in self.use),
             **_together(mine),
         )
 
@@ -265,6 +309,7 @@ def _achieved(summary: Summary | None) -> dict[str, Any]:
         return {}
     return {
         "speedup_interval": summary.speedup,
+        "vectorisation": summary.vectorisation.point if summary.vectorisation else None,
         "fusion_gain": summary.fusion_gain.point if summary.fusion_gain else None,
         "fusion_efficiency": summary.fusion_efficiency,
         "bandwidth_bytes_per_s": summary.bandwidth_bytes_per_s,

@@ -62,23 +62,39 @@ def entry(name: str, text: str, width: int) -> list[Line]:
     return [((f"{name:<7} ", "dim"), (first.strip(), "")), *(line(one) for one in rest)]
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]], width: int, *, align: str) -> list[Line]:
+def table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], width: int, *, align: str, spare: Sequence[int] = ()
+) -> list[Line]:
     """A table; `align` has `l` or `r` for each column.
 
     Where it does not fit `width`, the first column stands on a line of its own, above the rest; rows with the same
-    first cell share it.
+    first cell share it. Where the rest does not fit either, the columns `spare` are left out, one by one.
     """
-    widths = [max(cell_width(cells[column]) for cells in (header, *rows)) for column in range(len(header))]
-    if sum(widths) + 2 * (len(widths) - 1) <= width:
+    kept = list(range(len(header)))
+    widths = [max(cell_width(cells[column]) for cells in (header, *rows)) for column in kept]
+    if _total(widths) <= width:
         return [_row(header, widths, align, "dim"), *(_row(cells, widths, align) for cells in rows)]
-    lines = [line(header[0], "dim"), _row(("", *header[1:]), [0, *widths[1:]], align, "dim")]
+    widths[0] = 0
+    for column in spare:
+        if _total([widths[one] for one in kept]) > width:
+            kept.remove(column)
+
+    def shown(cells: Sequence[str], style: Style = "") -> Line:
+        below = ["", *(cells[column] for column in kept[1:])]
+        return _row(below, [widths[column] for column in kept], [align[column] for column in kept], style)
+
+    lines = [line(header[0], "dim"), shown(header, "dim")]
     above = ""
     for cells in rows:
         if cells[0] != above:
             lines.append(line(cells[0]))
             above = cells[0]
-        lines.append(_row(("", *cells[1:]), [0, *widths[1:]], align))
+        lines.append(shown(cells))
     return lines
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + 2 * (len(widths) - 1)
 
 
 def sparkline(values: Sequence[float | None], *, unicode: bool = True) -> str:
@@ -100,7 +116,7 @@ def in_ascii(text: str) -> str:
     return text.encode("ascii", "backslashreplace").decode()
 
 
-def _row(cells: Sequence[str], widths: Sequence[int], align: str, style: Style = "") -> Line:
+def _row(cells: Sequence[str], widths: Sequence[int], align: Sequence[str], style: Style = "") -> Line:
     columns = zip(cells, widths, align, strict=True)
     return line("  ".join(pad(cell, width, right=side == "r") for cell, width, side in columns).rstrip(), style)
 

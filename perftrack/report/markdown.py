@@ -1,12 +1,11 @@
 """The report as GitHub Markdown, for a job summary or a comment."""
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 
 from perftrack.report import words
 from perftrack.report.layout import plain
-from perftrack.report.value import Report, Row
+from perftrack.report.value import AccuracyRow, Report, Row
 
 ROWS = 10
 
@@ -24,7 +23,7 @@ def escape(text: str) -> str:
 
 def render(report: Report) -> str:
     """Verdict, at most ten rows worst first, the commands that measure red rows again, a line a device class."""
-    shown = [row for row in report.rows if words.needs_attention(row)][:ROWS]
+    shown = words.attention(report)[:ROWS]
     rest = [row for row in report.rows if row not in shown]
     parts = [f"### {report.verdict}: {escape(words.headline(report))}", _sides(report)]
     if shown:
@@ -32,10 +31,11 @@ def render(report: Report) -> str:
         parts.append(_commands(shown))
     tail = [_foot(report)]
     if report.base is None:
-        room = MAX_LETTERS - sum(len(part) + 2 for part in (*parts, *tail))
-        parts += [_speedups(rest, room)] if rest else []
+        suites = _suites(report)
+        room = MAX_LETTERS - sum(len(part) + 2 for part in (*parts, suites, *tail))
+        parts += [_speedups(rest, room), suites] if rest else [suites]
     elif rest:
-        parts.append(f"Not shown: {words.counts(report, Counter(row.verdict for row in shown))}.")
+        parts.append(f"Not shown: {words.counts(report, without=shown)}.")
     return "\n\n".join(part for part in (*parts, *tail) if part)
 
 
@@ -64,36 +64,42 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int) -
     return [f"| {' | '.join(cells)} |" for cells in (header, marks, *rows)]
 
 
-def _changes(rows: Sequence[Row]) -> str:
+def _changes(rows: Sequence[Row | AccuracyRow]) -> str:
     header = ("verdict", "case", "device", "what was seen", "time µs", "baseline µs", "speedup")
-    cells = [
-        (
-            f"**{row.verdict.value}**" if row.red else row.verdict.value,
-            f"{_name(f'{row.suite}: {row.case}')} {_name(row.variant)}",
-            escape(row.device_class),
-            "<br>".join(escape(part) for part in _seen(row)),
-            escape(words.moved(words.microseconds(row.base_s), words.microseconds(row.head_s))),
-            escape(words.moved(words.microseconds(row.baseline_base_s), words.microseconds(row.baseline_head_s))),
-            escape(words.moved(words.times(row.speedup_base), words.times(row.speedup_head))),
-        )
-        for row in rows
-    ]
-    return "\n".join(_table(header, cells, left=4))
+    return "\n".join(_table(header, [_cells(row) for row in rows], left=4))
 
 
-def _seen(row: Row) -> list[str]:
-    parts = [row.cause.value, words.evidence(row), row.why, row.message if row.change else ""]
-    return [part for part in parts if part]
+def _cells(row: Row | AccuracyRow) -> tuple[str, ...]:
+    case = f"{_name(f'{row.suite}: {row.case}')} {_name(row.variant)}"
+    if isinstance(row, AccuracyRow):
+        seen = [words.accuracy(row), words.baseline_errors(row)]
+        return ("accuracy", case, escape(row.device_class), _lines(seen), *(escape(words.NOT_KNOWN),) * 3)
+    return (
+        f"**{row.verdict.value}**" if row.red else row.verdict.value,
+        case,
+        escape(row.device_class),
+        _lines([row.cause.value, words.evidence(row), row.why, row.message if row.change else ""]),
+        escape(words.moved(words.microseconds(row.base_s), words.microseconds(row.head_s))),
+        escape(words.moved(words.microseconds(row.baseline_base_s), words.microseconds(row.baseline_head_s))),
+        escape(words.moved(words.times(row.speedup_base), words.times(row.speedup_head)) + words.factors(row)),
+    )
 
 
-def _commands(rows: Sequence[Row]) -> str:
+def _lines(parts: Sequence[str]) -> str:
+    return "<br>".join(escape(part) for part in parts if part)
+
+
+def _commands(rows: Sequence[Row | AccuracyRow]) -> str:
     """As indented code, which nothing inside can end."""
     commands = dict.fromkeys(row.next for row in rows if row.next)
     return "To measure again:\n\n" + "\n".join(f"    {plain(command)}" for command in commands) if commands else ""
 
 
 def _speedups(rows: Sequence[Row], room: int) -> str:
-    header = ("case", "variant", "device", "baseline µs", "µs", "speedup", "fusion", "GB/s", "copy", "model")
+    header = (
+        *("case", "variant", "device", "baseline µs", "µs", "speedup", "vector", "fusion", "GB/s", "copy", "model"),
+        "note",
+    )
     cells = [
         (
             _name(f"{row.suite}: {row.case}"),
@@ -102,10 +108,12 @@ def _speedups(rows: Sequence[Row], room: int) -> str:
             words.microseconds(row.baseline_head_s),
             words.microseconds(row.head_s),
             words.times(row.speedup_head),
+            words.times(row.vectorisation),
             words.times(row.fusion_gain),
             words.gigabytes(row.bandwidth_bytes_per_s),
             words.share(row.utilization) + ("\\*" if row.cached else ""),
             words.share(row.fusion_efficiency),
+            words.gain_note(row),
         )
         for row in sorted(rows, key=lambda row: (row.device_class, row.suite, row.case, row.variant))
     ]
@@ -119,9 +127,31 @@ def _speedups(rows: Sequence[Row], room: int) -> str:
     return "\n".join(kept)
 
 
+def _suites(report: Report) -> str:
+    header = ("suite", "device", "cases", "vector", "fusion", "model", "no gain")
+    cells = [
+        (
+            _name(one.suite),
+            escape(device.device_class),
+            f"{one.cases} of {one.measured}",
+            words.times(one.vectorisation),
+            words.times(one.fusion_gain),
+            words.share(one.fusion_efficiency),
+            str(one.no_gain),
+        )
+        for device in report.devices
+        for one in device.suites
+        if one.cases
+    ]
+    title = f"{words.SUITES[0].upper()}{escape(words.SUITES[1:])}."
+    return "\n".join((title, "", *_table(header, cells, left=2))) if cells else ""
+
+
 def _foot(report: Report) -> str:
     lines = [f"run {_name(report.run[:8])}"]
-    lines += [f"{_name(one.device_class)} {escape(words.device(one))}" for one in report.devices]
+    for one in report.devices:
+        lines += [f"{_name(one.device_class)} {escape(said)}" for said in (words.device(one), words.cards(one)) if said]
+    lines += [f"more accurate: {escape(said)}" for said in words.more_accurate(report)]
     for name, sentences in (("skipped", report.skipped), ("problem", report.problems), ("method", report.methods)):
         lines += [f"{name}: {escape(sentence)}" for sentence in sentences]
     footer = words.FOOTER if report.base else words.FOOTER_WITHOUT_BASE

@@ -23,7 +23,7 @@ def comparison(compared: Comparison, look: Look | None = None) -> str:
                 words.moved(words.microseconds(row.left_baseline_s), words.microseconds(row.right_baseline_s)),
                 words.moved(words.times(row.left_speedup), words.times(row.right_speedup)),
                 words.effect(row.change) if row.change is not None else words.NOT_KNOWN,
-                row.verdict or words.NOT_KNOWN,
+                ", ".join(filter(None, (row.verdict, row.accuracy.value.replace("-", " ")))) or words.NOT_KNOWN,
             ]
             for row in compared.rows
             if row.device_class == name

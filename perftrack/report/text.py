@@ -7,7 +7,6 @@ import io
 import os
 import shutil
 import sys
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from rich.console import Console
@@ -16,7 +15,7 @@ from rich.text import Text
 from perftrack.model import Verdict
 from perftrack.report import words
 from perftrack.report.layout import Line, Look, Style, entry, in_ascii, line, plain, table, wrap
-from perftrack.report.value import Report, Row
+from perftrack.report.value import AccuracyRow, DeviceLine, Report, Row
 
 ROWS = 10
 
@@ -46,15 +45,16 @@ def look(*, terminal: bool, environ: Mapping[str, str] = os.environ, encoding: s
 def render(report: Report, look: Look | None = None, *, all_rows: bool = False) -> str:
     """The report as lines of text, without a last line end; `all_rows` adds the table of every other row."""
     look = look or Look()
-    shown = [row for row in report.rows if words.needs_attention(row)][:ROWS]
+    shown = words.attention(report)[:ROWS]
     rest = [row for row in report.rows if row not in shown]
     lines = _head(report, look.width)
     for row in shown:
-        lines += [line(), *_block(row, look.width)]
+        block = _block(row, look.width) if isinstance(row, Row) else _accuracy_block(row, look.width)
+        lines += [line(), *block]
     if report.base is None or all_rows:
         lines += _tables(report, rest, look.width)
     elif rest and (shown or report.verdict != "GREEN"):
-        left = words.counts(report, Counter(row.verdict for row in shown))
+        left = words.counts(report, without=shown)
         lines += [line(), *entry("rest" if shown else "all", left, look.width)]
     return draw([*lines, *_foot(report, look.width)], look)
 
@@ -110,10 +110,22 @@ def _block(row: Row, width: int) -> list[Line]:
     said = [words.evidence(row), cause + words.numbers(row), row.why, row.message if row.change else ""]
     if row.cause in words.UNFUSED_MOVED:
         said = [row.message, *said[:-1]]
-    lines += [line(one) for part in said if part for one in wrap(plain(part), width, 10)]
-    if row.next:
-        lines.append(((" " * 10 + "next  ", "dim"), (row.next, "cyan")))
-    return lines
+    return lines + _said(said, row.next, width)
+
+
+def _accuracy_block(row: AccuracyRow, width: int) -> list[Line]:
+    head: Line = (
+        ("accuracy  ", "yellow"),
+        (f"{row.case} {row.variant}", "bold"),
+        (f"  {row.suite} on {row.device_class}", "dim"),
+    )
+    return [head, *_said([words.accuracy(row), words.baseline_errors(row)], row.next, width)]
+
+
+def _said(parts: Sequence[str], command: str, width: int) -> list[Line]:
+    """What stands below the first line of a block."""
+    lines = [line(one) for part in parts if part for one in wrap(plain(part), width, 10)]
+    return [*lines, ((" " * 10 + "next  ", "dim"), (command, "cyan"))] if command else lines
 
 
 def _tables(report: Report, rows: Sequence[Row], width: int) -> list[Line]:
@@ -124,11 +136,14 @@ def _tables(report: Report, rows: Sequence[Row], width: int) -> list[Line]:
         mine = [row for row in ordered if row.device_class == name]
         made = _changes(mine, width) if report.base else _speedups(mine, width)
         lines += [line(), line(name, "bold"), *made]
+    for device in report.devices if not report.base else ():
+        lines += _suites(device, width)
     return lines
 
 
 def _speedups(rows: Sequence[Row], width: int) -> list[Line]:
-    header = ["case", "variant", "baseline µs", "µs", "speedup", "fusion", "GB/s", "copy", "model"]
+    notes = [words.gain_note(row) for row in rows]
+    header = ["case", "variant", "baseline µs", "µs", "speedup", "vector", "fusion", "GB/s", "copy", "model"]
     cells = [
         [
             f"{row.suite}: {row.case}",
@@ -136,18 +151,43 @@ def _speedups(rows: Sequence[Row], width: int) -> list[Line]:
             words.microseconds(row.baseline_head_s),
             words.microseconds(row.head_s),
             words.times(row.speedup_head),
+            words.times(row.vectorisation),
             words.times(row.fusion_gain),
             words.gigabytes(row.bandwidth_bytes_per_s),
             words.share(row.utilization) + ("*" if row.cached else ""),
             words.share(row.fusion_efficiency),
+            *([note] if any(notes) else []),
         ]
-        for row in rows
+        for row, note in zip(rows, notes, strict=True)
     ]
-    return table(header, cells, width, align="llrrrrrrr")
+    header += ["note"] if any(notes) else []
+    spare = (header.index("GB/s"), header.index("baseline µs"))
+    return table(header, cells, width, align="llrrrrrrrrl"[: len(header)], spare=spare)
+
+
+def _suites(device: DeviceLine, width: int) -> list[Line]:
+    """What fusion brings in each suite that can tell."""
+    cells = [
+        [
+            one.suite,
+            f"{one.cases} of {one.measured}",
+            words.times(one.vectorisation),
+            words.times(one.fusion_gain),
+            words.share(one.fusion_efficiency),
+            str(one.no_gain or words.NOT_KNOWN),
+        ]
+        for one in device.suites
+        if one.cases
+    ]
+    if not cells:
+        return []
+    header = ["suite", "cases", "vector", "fusion", "model", "no gain"]
+    title = wrap(f"{device.device_class}, {words.SUITES}", width)
+    return [line(), *(line(one, "bold") for one in title), *table(header, cells, width, align="lrrrrr")]
 
 
 def _changes(rows: Sequence[Row], width: int) -> list[Line]:
-    header = ["case", "variant", "baseline µs", "µs", "speedup", "change", "visible", "verdict"]
+    header = ["case", "variant", "baseline µs", "µs", "speedup", "vector", "fusion", "change", "visible", "verdict"]
     cells = [
         [
             f"{row.suite}: {row.case}",
@@ -155,19 +195,25 @@ def _changes(rows: Sequence[Row], width: int) -> list[Line]:
             words.microseconds(row.baseline_head_s),
             words.microseconds(row.head_s),
             words.times(row.speedup_head),
+            words.times(row.vectorisation),
+            words.times(row.fusion_gain),
             words.effect(row.change.point) if row.change else words.NOT_KNOWN,
             words.NOT_KNOWN if row.detectable is None else words.percent(row.detectable),
             row.cause.value or row.verdict.value,
         ]
         for row in rows
     ]
-    return table(header, cells, width, align="llrrrrrl")
+    spare = tuple(header.index(name) for name in ("baseline µs", "vector", "fusion"))
+    return table(header, cells, width, align="llrrrrrrrl", spare=spare)
 
 
 def _foot(report: Report, width: int) -> list[Line]:
     lines = [line(), *entry("run", report.run[:8], width)]
     for device in report.devices:
         lines += [line(one) for one in wrap(f"{device.device_class}: {words.device(device)}", width)]
+        if used := words.cards(device):
+            lines += [line(one) for one in wrap(f"{device.device_class}, {used}", width)]
+    lines += [one for said in words.more_accurate(report) for one in entry("better", f"more accurate: {said}", width)]
     for name, sentences in (("skipped", report.skipped), ("problem", report.problems), ("method", report.methods)):
         lines += [one for sentence in sentences for one in entry(name, sentence, width)]
     footer = words.FOOTER if report.base else words.FOOTER_WITHOUT_BASE

@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from perftrack.judge.value import Interval
-from perftrack.model import Cause, Device, Scalar, Status, Verdict
+from perftrack.model import Accuracy, Cause, Device, Scalar, Status, Verdict
 
 SCHEMA = "perftrack.report/1"
 
@@ -44,7 +44,10 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """Smallest relative change these rounds could have shown."""
     rounds: int = 0
     why: str = ""
+    vectorisation: float | None = None
+    """The head's baseline time ÷ `steps` time; None, as the fusion gain, where the case has no `steps`."""
     fusion_gain: float | None = None
+    """The head's `steps` time ÷ time."""
     fusion_efficiency: float | None = None
     bandwidth_bytes_per_s: float | None = None
     utilization: float | None = None
@@ -53,6 +56,59 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """The data fit the cache, so that utilization may exceed 1."""
     next: str = ""
     """The command that measures this row again."""
+
+
+class AccuracyRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A candidate variant whose error against float64 clearly changed, within the tolerance: beside its row of times.
+
+    Errors are relative L2 norms, the largest over the rounds.
+    """
+
+    suite: str
+    case: str
+    device_class: str
+    variant: str
+    baseline: str
+    accuracy: Accuracy
+    error_head: float
+    error_base: float
+    baseline_error_head: float | None = None
+    """The baseline variant's own, for comparison: where it moved alike, the data or the reference did."""
+    baseline_error_base: float | None = None
+    next: str = ""
+    """The command that measures it again."""
+
+
+class CardUse(msgspec.Struct, frozen=True, kw_only=True):
+    """What one card did for a run."""
+
+    uuid: str
+    jobs: int
+    """Attempts, whatever became of them."""
+    busy_s: float
+    """Seconds that its jobs took, from inputs to the last check."""
+    busy_share: float | None = None
+    """Of the run's wall time, its start and end included; None while the run goes on."""
+
+
+class SuiteLine(msgspec.Struct, frozen=True, kw_only=True):
+    """What fusion brings in one suite on one device class: geometric means over cases, of the head.
+
+    Of each case the candidate declared first that has a time; left out are cases whose data fits the cache, whose
+    bandwidth is not the memory's, and cases without `steps`, whose fusion gain is unknown.
+    """
+
+    suite: str
+    cases: int
+    """How many are in the means."""
+    measured: int
+    """How many have a time."""
+    vectorisation: float | None = None
+    fusion_gain: float | None = None
+    fusion_efficiency: float | None = None
+    """Over those whose traffic model states what both variants move."""
+    no_gain: int = 0
+    """Those with a fusion gain below 1.05."""
 
 
 class DeviceLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,6 +131,9 @@ class DeviceLine(msgspec.Struct, frozen=True, kw_only=True):
     detectable: float | None = None
     """Median over the rows."""
     detectable_worst: float | None = None
+    suites: tuple[SuiteLine, ...] = ()
+    use: tuple[CardUse, ...] = ()
+    """Of the cards that were given a job."""
 
     @property
     def coverage(self) -> float:
@@ -103,6 +162,10 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """Of every verdict, zero included."""
     devices: tuple[DeviceLine, ...]
     rows: tuple[Row, ...]
+    accuracy: tuple[AccuracyRow, ...] = ()
+    """Less accurate first, the largest change first. None of them is red: beyond the tolerance a row is `wrong`."""
+    less_accurate: int = 0
+    more_accurate: int = 0
     skipped: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     methods: tuple[str, ...] = ()
@@ -125,6 +188,11 @@ class CompareRow(msgspec.Struct, frozen=True, kw_only=True):
     """Right ÷ left time."""
     verdict: str = ""
     """Of a paired comparison where the store has one, else empty."""
+    left_error: float | None = None
+    """Relative L2 error against float64."""
+    right_error: float | None = None
+    accuracy: Accuracy = Accuracy.NONE
+    """Of a paired comparison, too."""
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,13 +1,20 @@
 """How numbers and verdicts are said, the same in text and Markdown. One unit for every time: µs."""
 
+from collections import Counter
+from collections.abc import Sequence
+
 from perftrack.judge.value import Interval
-from perftrack.model import Cause, Verdict
-from perftrack.report.value import DeviceLine, Report, Row
+from perftrack.model import Accuracy, Cause, Verdict
+from perftrack.report.fusion import NO_GAIN
+from perftrack.report.value import AccuracyRow, CardUse, DeviceLine, Report, Row
 
 NOT_KNOWN = "-"
 
 UNFUSED_MOVED = (Cause.UNFUSED_FASTER, Cause.UNFUSED_SLOWER)
 """The variant did not change, its speedup did."""
+
+WORSE = (Verdict.SLOWER, Verdict.FAILED, Verdict.WRONG, Verdict.MISSING, Verdict.UNSTABLE)
+"""Than a lost accuracy that the tolerance allows."""
 
 FOOTER = (
     "Left of -> is the base. Slower and faster are per cent of the base time. "
@@ -15,10 +22,16 @@ FOOTER = (
 )
 
 FOOTER_WITHOUT_BASE = (
-    "Speedup = baseline variant's time / variant's time: above 1 the variant wins. Fusion gain = time of the same "
-    "steps, each well made / variant's time. GB/s counts each distinct byte once; copy: % of the best copy of the "
-    "same process (* the data fit the cache); model: % of the gain that the saved bytes promise."
+    "Speedup = baseline variant's time / variant's time: above 1 the variant wins. It has two factors: vector, the "
+    "baseline's time / that of the same steps, each well made, and fusion, those steps' time / the variant's (no gain: "
+    "below 1.05x, loss: below 0.95x). GB/s counts each distinct byte once; copy: % of the best copy of the same "
+    "process (* the data fit the cache); model: % of the gain that the saved bytes promise."
 )
+
+SUITES = "suites: geometric means over the cases that do not fit the cache, of the candidate declared first"
+
+CARDS = 8
+"""Cards that are told one by one."""
 
 
 def microseconds(seconds: float | None) -> str:
@@ -87,16 +100,74 @@ def numbers(row: Row) -> str:
     """Both times and the speedups, base -> head; empty where nothing was timed."""
     own = moved(microseconds(row.base_s), microseconds(row.head_s))
     baseline = moved(microseconds(row.baseline_base_s), microseconds(row.baseline_head_s))
-    speedup = moved(times(row.speedup_base), times(row.speedup_head))
+    speedup = moved(times(row.speedup_base), times(row.speedup_head)) + factors(row)
     named = ((f"{row.variant} {own} µs", own), (f"{row.baseline} {baseline} µs", baseline))
     parts = [text for text, value in (*named, (f"speedup {speedup}", speedup)) if value != NOT_KNOWN]
     return ", ".join(dict.fromkeys(parts))
 
 
-def counts(report: Report, leaving_out: dict[Verdict, int] | None = None) -> str:
-    """`1 slower, 3 faster, 119 same`; verdicts that nothing has are left out."""
-    left = {verdict: count - (leaving_out or {}).get(verdict, 0) for verdict, count in report.counts.items()}
-    return ", ".join(f"{count} {verdict.value}" for verdict, count in left.items() if count) or "nothing"
+def factors(row: Row) -> str:
+    """Of the head's speedup, ` (vectorisation 1.05x, fusion 1.85x)`; empty without `steps` to tell them apart."""
+    if row.fusion_gain is None or row.vectorisation is None:
+        return ""
+    whose = "head: " if row.speedup_base is not None else ""
+    return f" ({whose}vectorisation {times(row.vectorisation)}, fusion {times(row.fusion_gain)})"
+
+
+def gain_note(row: Row) -> str:
+    """Where fusion does not help: `no gain`, or `loss` where it makes the variant slower than its steps."""
+    if row.fusion_gain is None or row.fusion_gain >= NO_GAIN:
+        return ""
+    return "no gain" if row.fusion_gain > 1 / NO_GAIN else "loss"
+
+
+def error(value: float | None) -> str:
+    """A relative error: `2.1e-07`, and `0` where there is none."""
+    return NOT_KNOWN if value is None else f"{value:.1e}" if value else "0"
+
+
+def accuracy(row: AccuracyRow) -> str:
+    """`less accurate: relative L2 error against float64 2.1e-07 -> 8.8e-07 (4.2 times), within the tolerance`."""
+    before, after = sorted((row.error_base, row.error_head))
+    word = "times" if row.accuracy is Accuracy.LESS else "times less"
+    size = f" ({after / before:.1f} {word})" if before else ""
+    errors = moved(error(row.error_base), error(row.error_head))
+    return f"{in_words(row)}: relative L2 error against float64 {errors}{size}, within the tolerance"
+
+
+def in_words(row: AccuracyRow) -> str:
+    """`less accurate`."""
+    return row.accuracy.value.replace("-", " ")
+
+
+def baseline_errors(row: AccuracyRow) -> str:
+    """`unfused 1.1e-07 -> 1.1e-07`; empty where they are not known."""
+    if row.baseline_error_base is None or row.baseline_error_head is None:
+        return ""
+    return f"{row.baseline} {error(row.baseline_error_base)} -> {error(row.baseline_error_head)}"
+
+
+def more_accurate(report: Report) -> list[str]:
+    """One phrase for each variant that became more accurate, at most three, then how many more."""
+    rows = [row for row in report.accuracy if row.accuracy is Accuracy.MORE]
+    said = [
+        f"{row.variant} of {row.case} on {row.device_class}, error {error(row.error_base)} -> {error(row.error_head)}"
+        for row in rows[:3]
+    ]
+    return said + ([f"and {len(rows) - 3} more"] if len(rows) > 3 else [])
+
+
+def counts(report: Report, without: Sequence[Row | AccuracyRow] = ()) -> str:
+    """`1 slower, 119 same; 1 less accurate`, `without` those shown already; what nothing has is left out.
+
+    What changed its accuracy has a verdict on its time as well.
+    """
+    shown = Counter(row.verdict for row in without if isinstance(row, Row))
+    rows = {verdict.value: count - shown[verdict] for verdict, count in report.counts.items()}
+    less = report.less_accurate - sum(isinstance(row, AccuracyRow) for row in without)
+    errors = {"less accurate": less, "more accurate": report.more_accurate}
+    said = (", ".join(f"{count} {word}" for word, count in kind.items() if count) for kind in (rows, errors))
+    return "; ".join(filter(None, said)) or "nothing"
 
 
 def headline(report: Report) -> str:
@@ -129,6 +200,31 @@ def device(line: DeviceLine) -> str:
             f"changes visible from {percent(line.detectable)} (median), {percent(line.detectable_worst)} (worst)"
         )
     return ", ".join(parts)
+
+
+def cards(line: DeviceLine) -> str:
+    """`2 cards: GPU-29e7… 24 jobs busy 79 %, …`; empty for one card. Many are told by their range."""
+    if len(line.use) < 2:
+        return ""
+    if len(line.use) <= CARDS:
+        return f"{len(line.use)} cards: " + ", ".join(map(_card, line.use))
+    jobs = [one.jobs for one in line.use]
+    shares = sorted(one.busy_share for one in line.use if one.busy_share is not None)
+    busy = f", busy {share(shares[0])} to {share(shares[-1])}" if shares else ""
+    return f"{len(line.use)} cards: {min(jobs)} to {max(jobs)} jobs each{busy}"
+
+
+def _card(use: CardUse) -> str:
+    busy = "" if use.busy_share is None else f" busy {share(use.busy_share)}"
+    return f"{use.uuid[:8]}… {use.jobs} job{'' if use.jobs == 1 else 's'}{busy}"
+
+
+def attention(report: Report) -> list[Row | AccuracyRow]:
+    """What is worth its lines, worst first: a lost accuracy comes after what is slower, broken or not measured."""
+    rows = [row for row in report.rows if needs_attention(row)]
+    worse = [row for row in rows if row.red or row.verdict in WORSE]
+    less = [row for row in report.accuracy if row.accuracy is Accuracy.LESS]
+    return [*worse, *less, *rows[len(worse) :]]
 
 
 def needs_attention(row: Row) -> bool:

@@ -1,3 +1,4 @@
+import msgspec
 import pytest
 from judge_builders import case, device, measured, result
 
@@ -59,6 +60,34 @@ def test_the_baseline_has_no_speedup_and_the_steps_no_fusion_gain():
     assert every["steps"].speedup.point == pytest.approx(2.0)
     assert every["steps"].fusion_gain is None
     assert every["steps"].expected_gain is None
+
+
+def test_a_speedup_is_vectorisation_times_fusion_gain():
+    # both factors drift inside a round; neighbours are what is divided, not medians
+    results = [
+        one_round(n, (16e-6, 24e-6, 40e-6), (8e-6 * n, 12e-6 * n, 20e-6 * n), (4e-6, 6e-6, 10e-6))
+        for n in (1, 1.1, 1.2)
+    ]
+    results = [msgspec.structs.replace(one, round=number) for number, one in enumerate(results, 1)]
+    every = summaries(results)
+    fused = every["fused"]
+    assert fused.vectorisation.point == pytest.approx(2 / (1 * 1.1 * 1.2) ** (1 / 3))
+    assert fused.vectorisation.low < fused.vectorisation.point < fused.vectorisation.high
+    assert fused.vectorisation.point * fused.fusion_gain.point == pytest.approx(fused.speedup.point)
+    assert fused.vectorisation == every["steps"].speedup
+    assert (every["unfused"].vectorisation, every["steps"].vectorisation) == (None, None)
+
+
+def test_without_steps_that_have_a_time_the_vectorisation_is_unknown():
+    pairs = [result(n, measured("head", "unfused", 8e-6), measured("head", "fused", 4e-6)) for n in (1, 2)]
+    assert summaries(pairs, case("unfused", "fused"))["fused"].vectorisation is None
+    failed = [
+        msgspec.structs.replace(
+            one, measurements=(*one.measurements, measured("head", "steps", status=Status.FAILED, message="no"))
+        )
+        for one in pairs
+    ]
+    assert summaries(failed)["fused"].vectorisation is None
 
 
 def test_without_steps_the_efficiency_is_that_of_the_speedup():
@@ -153,3 +182,15 @@ def test_identity_and_resources_come_from_the_first_round():
     assert (fused.device_uuid, fused.resources.registers, fused.mode) == ("GPU-1", 32, "graph")
     assert fused.host_s == pytest.approx(3e-6)
     assert len(fused.environment_digest) == 64
+
+
+def test_the_longest_build_is_the_first_and_the_others_tell_what_is_left_with_filled_caches():
+    def one(number, build_s, clock_mhz):
+        return result(number, measured("head", "unfused", 2e-6, build_s=build_s, clock_mhz=clock_mhz))
+
+    whole = summarize(case(), "head", [one(1, 0.9, 1980), one(2, 0.2, 1920), one(3, 0.4, 1950)], device())[0]
+    assert (whole.build_first_s, whole.build_s, whole.clock_mhz) == (0.9, pytest.approx(0.3), 1950)
+    single = summarize(case(), "head", [one(1, 0.9, None)], device())[0]
+    assert (single.build_first_s, single.build_s, single.clock_mhz) == (0.9, None, None)
+    old = summarize(case(), "head", [one(1, None, None)], device())[0]
+    assert (old.build_first_s, old.build_s) == (None, None)

@@ -45,7 +45,11 @@ def test_a_red_report():
     shown = cells(source)
     assert shown[:7] == ["verdict", "case", "device", "what was seen", "time µs", "baseline µs", "speedup"]
     assert shown[7:10] == ["slower", f"<code>elementwise: {ADD}</code> <code>fused</code>", CLASS]
-    assert shown[11:] == ["41.2 -> 49.1", "95.2 -> 95.3", "2.31x -> 1.94x"]
+    assert shown[11:] == [
+        "41.2 -> 49.1",
+        "95.2 -> 95.3",
+        "2.31x -> 1.94x (head: vectorisation 3.75x, fusion 2.01x)",
+    ]
     assert "Not shown: 2 same." in source
     code = [token.content for token in GITHUB.parse(source) if token.type == "code_block"]
     assert code == [
@@ -63,8 +67,9 @@ def test_hostile_messages_do_not_add_cells():
 def test_without_a_base_a_table_of_speedups():
     source = markdown.render(build(run(base=False), CASES, [device()], MEASURED, []))
     shown = cells(source)
-    assert len(shown) == 10 * 4
-    assert shown[13:20] == ["961.0", "127.4", "7.54x", "2.01x", "4213", "98 %", "100 %"]
+    assert len(shown) == 12 * 4 + 7 * 2
+    assert shown[15:23] == ["961.0", "127.4", "7.54x", "3.75x", "2.01x", "4213", "98 %", "100 %"]
+    assert shown[-5:] == ["3 of 3", "3.75x", "2.01x", "100 %", "0"]
 
 
 def test_what_does_not_fit_a_comment_is_said():

@@ -4,10 +4,12 @@ from pathlib import Path
 import pytest
 from report_builders import ADD, NORM, SOFTMAX, case, device, finding, run, slower, summaries, summary
 
-from perftrack.model import Cause, Status, Verdict
+from perftrack.judge.value import Interval
+from perftrack.model import Accuracy, Cause, Status, Verdict
 from perftrack.report import render, text
 from perftrack.report.build import build
 from perftrack.report.layout import Look, cell_width
+from perftrack.report.value import CardUse
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -26,6 +28,9 @@ FINDINGS = [
     *(finding(f"copy[n={n}]") for n in (1, 2)),
 ]
 
+COPY, LONG = "control_copy[dtype=float32,n=67108864]", "add_mul_relu[dtype=float32,n=4096]"
+CARDS = [device("GPU-29e7aa00-1"), device("GPU-3fe1bb00-2", node="gpu-08")]
+
 REPORTS = {
     "red": build(run(), CASES, [device()], MEASURED, FINDINGS),
     "green": build(run(), CASES, [device()], MEASURED, [finding(one.key, suite=one.suite) for one in CASES]),
@@ -36,6 +41,39 @@ REPORTS = {
         [device()],
         [*MEASURED[:-1], summary(NORM, suite="normalization", status=Status.INFRA)],
         [finding(NORM, Verdict.MISSING, suite="normalization", message="node gpu-07 was lost"), finding(ADD)],
+    ),
+    "fusion": build(
+        run(base=False),
+        [case(ADD, "unfused", "steps", "fused", "fused_elementwise"), case(LONG), case(COPY, suite="controls")],
+        CARDS,
+        [
+            *summaries(ADD),
+            summary(ADD, "fused_elementwise", time_s=270e-6, fusion_gain=Interval(0.94, 0.93, 0.95)),
+            *summaries(LONG, time_s=2.48e-6, utilization=1.31, cached=True),
+            *summaries(
+                COPY,
+                suite="controls",
+                vectorisation=Interval(1.02, 1.01, 1.03),
+                fusion_gain=Interval(1.0, 0.99, 1.01),
+                fusion_efficiency=1.0,
+            ),
+        ],
+        [],
+        use=[
+            CardUse(uuid="GPU-29e7aa00-1", jobs=24, busy_s=79.0, busy_share=0.79),
+            CardUse(uuid="GPU-3fe1bb00-2", jobs=1, busy_s=3.0, busy_share=0.03),
+        ],
+    ),
+    "accuracy": build(
+        run(),
+        CASES,
+        [device()],
+        [*MEASURED, *(summary(ADD, "unfused", side=side, error_l2=1e-7) for side in ("head", "base"))],
+        [
+            finding(ADD, Verdict.FASTER, ratio=0.9, accuracy=Accuracy.LESS, error_head=8.8e-7, error_base=2.2e-7),
+            finding(SOFTMAX, suite="normalization", accuracy=Accuracy.MORE, error_head=1e-4, error_base=4e-4),
+            finding(NORM, suite="normalization"),
+        ],
     ),
 }
 
