@@ -55,6 +55,7 @@ class Session:
     def prepare(self, benchmark: Benchmark, case: Case, variant: str, *, seed: int = 0) -> Prepared:
         """Build and verify `variant` and the baseline on rotated sets. The last case's memory is given back."""
         self._engine.release()
+        self._engine.forget()
         job = Job(case=case, device_class=self.report.device.device_class, round=1)
         with self._engine.active():
             work = Preparation(self._engine, job, [Subject("head", benchmark)], seed)

@@ -1,12 +1,12 @@
 """Answers from what is stored: a run's report, two revisions side by side, one case's history, the devices."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from perftrack.declare import NEVER_GATED
 from perftrack.errors import IncompleteError, PerftrackError, UsageError
 from perftrack.judge.value import Finding
-from perftrack.model import Accuracy, DeviceReport, JobResult, Run, Status
+from perftrack.model import Accuracy, DeviceReport, Run, Status
 from perftrack.report.build import build
 from perftrack.report.value import CardUse, CompareRow, Comparison, DeviceRow, History, HistoryPoint, Report
 from perftrack.revision import Repository
@@ -25,20 +25,16 @@ def report_of(store: Store, uid: str) -> Report:
         stored.summaries,
         stored.findings,
         incomplete=unread,
-        use=_use(stored.run, [attempt for attempt, _ in store.attempts(uid)]),
+        use=_use(stored.run, store.busy(uid)),
     )
 
 
-def _use(run: Run, attempts: Iterable[JobResult]) -> list[CardUse]:
-    """What each card did, attempts that were repeated included. A lost node does not say which card it was."""
+def _use(run: Run, busy: Mapping[str, tuple[int, float]]) -> list[CardUse]:
+    """What each card did."""
     wall_s = (run.finished_us - run.started_us) / 1e6 if run.finished_us else 0.0
-    jobs: dict[str, list[float]] = {}
-    for attempt in attempts:
-        if attempt.device_uuid:
-            jobs.setdefault(attempt.device_uuid, []).append(attempt.wall_s)
     return [
-        CardUse(uuid=uuid, jobs=len(walls), busy_s=sum(walls), busy_share=sum(walls) / wall_s if wall_s > 0 else None)
-        for uuid, walls in sorted(jobs.items())
+        CardUse(uuid=uuid, jobs=jobs, busy_s=busy_s, busy_share=busy_s / wall_s if wall_s > 0 else None)
+        for uuid, (jobs, busy_s) in busy.items()
     ]
 
 

@@ -1,4 +1,4 @@
-"""What cases cost, from the runs of late: how long a device will be busy with them."""
+"""What jobs cost: how long a case will keep a device busy, and how long each device was in a run."""
 
 import sqlalchemy as sa
 
@@ -9,6 +9,17 @@ _RUNS = 5
 
 Costs = dict[tuple[str, str, str], float]
 """(suite, case key, device class) → seconds of a job for each side, everything included."""
+
+
+def busy(connection: sa.Connection, run_id: int) -> dict[str, tuple[int, float]]:
+    """Device UUID → attempts of a run and their seconds, by UUID. A lost node does not say which device it was."""
+    question = (
+        sa.select(job_attempt.c.device_uuid, sa.func.count(), sa.func.sum(job_attempt.c.wall_s))
+        .where(job_attempt.c.run_id == run_id, job_attempt.c.device_uuid != "")
+        .group_by(job_attempt.c.device_uuid)
+        .order_by(job_attempt.c.device_uuid)
+    )
+    return {uuid: (count, float(wall_s)) for uuid, count, wall_s in connection.execute(question)}
 
 
 def costs(connection: sa.Connection, repo: str) -> Costs:

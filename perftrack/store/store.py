@@ -145,6 +145,10 @@ class Store:
         """Every attempt, whole, and whether it counts."""
         return self._of_run(uid, lambda connection, number, _: read.attempts(connection, number))
 
+    def busy(self, uid: str) -> dict[str, tuple[int, float]]:
+        """Device UUID → attempts of a run, those included that were repeated, and the seconds they took."""
+        return self._of_run(uid, lambda connection, number, _: costs.busy(connection, number))
+
     def costs(self, repo: str) -> costs.Costs:
         """Seconds of a job for each side, by (suite, case key, device class), of what was measured of late."""
         return self.read(lambda connection: costs.costs(connection, repo))
