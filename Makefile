@@ -21,8 +21,8 @@ $(STAMP): requirements/bootstrap.txt requirements/dev.txt pyproject.toml
 demo: venv  ## submit this repository's head against its parent on the CPU and print the report
 	$(BIN)/perftrack submit elementwise softmax normalization -d cpu --quick --db perftrack-demo.db
 
-test: venv
-	$(BIN)/python -m pytest
+test: venv  ## two processes: half of a test that starts Ray or a child is waiting
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 lint: venv
 	$(BIN)/ruff check

@@ -1,10 +1,29 @@
-"""Fixtures that every area uses: throw-away git repositories."""
+"""Fixtures that every area uses: throw-away git repositories, and a Ray cluster."""
 
+import os
+import secrets
+import signal
+import socket
 import subprocess
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+
+TOGETHER = ("cli", "pool", "store")
+"""Folders whose tests share what takes long to make: a Ray cluster, a server. Elsewhere, those of a file do at most."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What shares something stays together when `make test` divides the tests among processes."""
+    for item in items:
+        path = item.path.relative_to(Path(__file__).parent)
+        group = path.parts[0] if path.parts[0] in TOGETHER else str(path)
+        item.add_marker(pytest.mark.xdist_group(group))
 
 
 class GitRepo:
@@ -35,6 +54,12 @@ class GitRepo:
         return self.git("rev-parse", "HEAD")
 
 
+@pytest.fixture(scope="session")
+def repo_in() -> Callable[[Path], GitRepo]:
+    """For repositories that several tests share."""
+    return GitRepo
+
+
 @pytest.fixture
 def make_repo(tmp_path: Path) -> Callable[[str], GitRepo]:
     return lambda name: GitRepo(tmp_path / name)
@@ -43,3 +68,66 @@ def make_repo(tmp_path: Path) -> Callable[[str], GitRepo]:
 @pytest.fixture
 def repo(make_repo: Callable[[str], GitRepo]) -> GitRepo:
     return make_repo("repo")
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A Ray cluster that this machine is in."""
+
+    address: str
+    environment: Mapping[str, str]
+    """What a process needs to join it."""
+
+
+@pytest.fixture(scope="session")
+def cache_home(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """For XDG_CACHE_HOME: trees and kernels of the tests do not go to the user's cache."""
+    return str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="session")
+def cluster(cache_home: str) -> Iterator[Cluster]:
+    """A cluster that is there already: an embedded Ray costs every pool the start of ten processes.
+
+    One node with all CPUs and three GPUs that only Ray believes in. The fake child of tests/pool says of GPU-2
+    that somebody else uses it.
+    """
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    door = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    others = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
+    settings = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0", "NVIDIA_FAKE_BUSY": "2"}
+    with _ray_head(port, others | settings | door | {"XDG_CACHE_HOME": cache_home}):
+        address = f"127.0.0.1:{port}"
+        yield Cluster(address, door | {"RAY_ADDRESS": address, "XDG_CACHE_HOME": cache_home})
+
+
+@contextmanager
+def _ray_head(port: int, environment: Mapping[str, str]) -> Iterator[None]:
+    with TemporaryDirectory(prefix="ptc-", ignore_cleanup_errors=True) as folder:  # sockets need a short path
+        command = [
+            *(sys.executable, "-u", "-m", "ray.scripts.scripts", "start", "--head", "--block", f"--port={port}"),
+            *(f"--num-cpus={len(os.sched_getaffinity(0))}", "--num-gpus=3", f"--object-store-memory={512 << 20}"),
+            *("--include-dashboard=false", "--disable-usage-stats", f"--temp-dir={folder}"),
+        ]
+        with subprocess.Popen(
+            command,
+            env=dict(environment),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        ) as head:
+            said = []
+            for line in head.stdout or ():
+                said.append(line)
+                if "Ray runtime started" in line:
+                    break
+            else:
+                pytest.fail(f"Ray does not start: {''.join(said)}")
+            yield
+            head.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                head.wait(30)
+            with suppress(ProcessLookupError):
+                os.killpg(head.pid, signal.SIGKILL)

@@ -3,8 +3,10 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -80,18 +82,15 @@ FILES = {
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
-@pytest.fixture
-def run(repo, tmp_path) -> Run:
-    """Run `perftrack ARGS` in the repository; its database is a file beside it."""
+def runner(folder: Path, database: Path, environment: Mapping[str, str]) -> Run:
+    """Runs `perftrack ARGS` in `folder`."""
+    own = {**environment, "PERFTRACK_DB": f"sqlite:///{database}", "COLUMNS": "160"}
 
-    def call(*args: str, **options) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "PERFTRACK_DB": f"sqlite:///{tmp_path}/perf.db", "COLUMNS": "160"}
-        environment.pop("RAY_ADDRESS", None)
-        environment.update(options.pop("env", {}))
+    def call(*args: str, env: Mapping[str, str] | None = None, **options) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [COMMAND, *args],
-            cwd=options.pop("cwd", repo.root),
-            env=environment,
+            cwd=options.pop("cwd", folder),
+            env={**own, **(env or {})},
             capture_output=True,
             text=True,
             check=False,
@@ -102,10 +101,69 @@ def run(repo, tmp_path) -> Run:
     return call
 
 
+@pytest.fixture(scope="session")
+def alone(cache_home: str) -> dict[str, str]:
+    """Environment of a command that starts a Ray of its own."""
+    passed = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
+    return {**passed, "XDG_CACHE_HOME": cache_home}
+
+
+@pytest.fixture(scope="session")
+def joining(alone: dict[str, str], cluster) -> dict[str, str]:
+    """Environment of a command that joins the tests' cluster, whose start costs more than most of what it measures."""
+    return {**alone, **cluster.environment}
+
+
 @pytest.fixture
+def run(repo, tmp_path: Path, joining: dict[str, str]) -> Run:
+    """Run `perftrack ARGS` in the repository; its database is a file beside it."""
+    return runner(repo.root, tmp_path / "perf.db", joining)
+
+
+@pytest.fixture
+def run_alone(repo, tmp_path: Path, alone: dict[str, str]) -> Run:
+    """The same where there is no cluster to join."""
+    return runner(repo.root, tmp_path / "perf.db", alone)
+
+
+@pytest.fixture(scope="session")
+def track(repo_in, tmp_path_factory: pytest.TempPathFactory, joining: dict[str, str]):
+    """Make a repository that several tests share; with it comes how to run a command there."""
+
+    def make(name: str):
+        folder = tmp_path_factory.mktemp(name)
+        repo = repo_in(folder / "repo")
+        return repo, runner(repo.root, folder / "perf.db", joining)
+
+    return make
+
+
+@pytest.fixture
+def own_tmp() -> Iterator[Path]:
+    """For TMPDIR: the folder shows what a command leaves behind; its path is short enough for Ray's sockets."""
+    with TemporaryDirectory(prefix="ptt-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture(scope="session")
 def files() -> dict[str, str]:
     """A small tracked repository: two suites of one benchmark each, on files of their own."""
-    return dict(FILES)
+    return FILES
+
+
+@pytest.fixture
+def living_in(own_tmp: Path) -> Callable[[], list[str]]:
+    """Commands of the processes that still live with `own_tmp` in their environment."""
+
+    def look() -> list[str]:
+        found = []
+        for path in Path("/proc").glob("[0-9]*/environ"):
+            with suppress(OSError):
+                if str(own_tmp).encode() in path.read_bytes():
+                    found.append((path.parent / "comm").read_text())
+        return found
+
+    return look
 
 
 @pytest.fixture

@@ -53,7 +53,9 @@ def run_pytest(tmp_path):
         path.write_text(text)
 
     def run(*args):
-        environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "PYTEST_ADDOPTS": ""}
+        # the outer pytest's settings are not meant for the inner one
+        outside = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
+        environment = {**outside, "CUDA_VISIBLE_DEVICES": ""}
         return subprocess.run(
             [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", *args],
             cwd=tmp_path,

@@ -37,8 +37,16 @@ def make_job():
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _cache(tmp_path_factory):
-    """Trees and kernels of the tests do not go to the user's cache."""
+def _cache(cache_home):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("XDG_CACHE_HOME", cache_home)
         yield
+
+
+@pytest.fixture
+def joined(cluster, monkeypatch):
+    """Address of the tests' cluster; this process may join it."""
+    for name, value in cluster.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("RAY_ADDRESS")
+    return cluster.address
