@@ -58,8 +58,11 @@ def test_a_planted_slowdown_is_the_only_red(changed):
 
 
 def test_a_faster_baseline_is_said_and_is_not_red(changed):
-    _, report, _ = changed
+    _, report, run = changed
+    assert not fused(report)["bystander"]["red"], "nor beside a red one"
+    done, report = submit(run, "other")
     row = fused(report)["bystander"]
+    assert (done.returncode, report["verdict"]) == (0, "GREEN"), done.stderr
     assert (row["red"], row["verdict"], row["cause"]) == (False, "same", "unfused-faster")
     assert "because unfused got" in row["message"]
 
