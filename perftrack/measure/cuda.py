@@ -45,7 +45,7 @@ from perftrack.measure.engine import (
     Rotation,
     State,
 )
-from perftrack.measure.nvml import Card, in_use_by
+from perftrack.measure.nvml import Card, in_use_by, intruders
 from perftrack.model import Backend, Issue, Resources
 
 _MIB = 1 << 20
@@ -122,7 +122,7 @@ class CudaEngine:
         self._events: list[tuple[Any, Any]] = []
         self._leads: dict[int, float] = {}
         self._origin = cp.cuda.Event()
-        self._own = self._first_processes()
+        self._first_processes = self._processes()
         with self.active():
             self._kernels = Kernels()
             self._stamps = Stamps(self._kernels)
@@ -174,13 +174,11 @@ class CudaEngine:
 
     def intrusion(self) -> str:
         """Processes that were not there when this one had made its context."""
-        others = self._card.processes() - self._own if self._card is not None else frozenset[int]()
+        others = intruders(self._first_processes, self._processes(), os.getpid())
         return in_use_by(others) if others else ""
 
-    def _first_processes(self) -> frozenset[int]:
-        """This one; where the driver numbers processes otherwise than the system, whatever was there at first."""
-        seen = self._card.processes() if self._card is not None else frozenset[int]()
-        return seen & {os.getpid()} or seen
+    def _processes(self) -> frozenset[int]:
+        return self._card.processes() if self._card is not None else frozenset[int]()
 
     def ceiling(self, reads: int, *, again: bool = False) -> float:
         """See Engine."""

@@ -50,6 +50,17 @@ def _ask(question: Callable[[], T]) -> T | None:
         return None
 
 
+def intruders(first: Collection[int], now: Collection[int], own: int) -> frozenset[int]:
+    """Which of the processes `now` on a card have come to that of number `own`, which saw those of `first` at first.
+
+    The driver may list a process late. In a container it may also number processes otherwise than the system does: then
+    those of the beginning are taken for our own, and where there were none, a lone one is.
+    """
+    if own in {*first, *now}:
+        return frozenset(now) - {own}
+    return frozenset(now) - frozenset(first) if first or len(now) > 1 else frozenset()
+
+
 def in_use_by(processes: Collection[int]) -> str:
     """One sentence about processes that are not ours."""
     pids = ", ".join(map(str, sorted(processes)[:5]))
