@@ -20,8 +20,11 @@ from perftrack.judge.value import Finding, Interval, spell
 from perftrack.model import Backend, Case, Cause, JobResult, Resources, Side, Status, Verdict
 
 CANARY_SPREAD: dict[Backend, float] = {"cuda": 0.05, "cpu": 1.0}
-"""Rounds whose canary copies differ by more than this on one card were not made on the same machine state. Main
-memory is shared with every other process: there, a copy that takes twice its usual time is nothing unusual."""
+"""Rounds whose canary copies differ by more than this on one card were not made on the same machine state, which may
+explain a change that is no larger. Main memory is shared with every other process: there, a copy that takes twice its
+usual time is nothing unusual."""
+
+_MOVED = (Verdict.SLOWER, Verdict.FASTER)
 
 _CAUSES = {
     ("variant", Verdict.SLOWER): Cause.FUSED_SLOWER,
@@ -162,7 +165,7 @@ class _Comparison:
             return known[0], Cause.NONE, known[1]
         verdict = decide(ratios, self.case.min_effect)
         moved = _canary_spread(self.rounds)
-        if verdict in (Verdict.SLOWER, Verdict.FASTER) and moved > CANARY_SPREAD[self.case.backend]:
+        if verdict in _MOVED and moved > CANARY_SPREAD[self.case.backend] and not _beyond(change, moved):
             return Verdict.AMBIGUOUS, Cause.DEVICE, f"the canary moved by {100 * moved:.0f} % between rounds"
         if verdict is not Verdict.SAME and (alone := one_device_only(self._by_device(variant), self.case.min_effect)):
             return Verdict.AMBIGUOUS, Cause.DEVICE, alone
@@ -257,6 +260,11 @@ def _baseline_moved(finding: Finding, baseline: str) -> str:
     if change is None or before is None or after is None:
         return f"{baseline} moved"
     return f"speedup {before:.2f}x -> {after:.2f}x because {baseline} got {spell(change.point)}"
+
+
+def _beyond(change: Interval, moved: float) -> bool:
+    """Whether the whole interval is further from 1 than the canary moved, which then cannot be the reason for it."""
+    return max(change.low, 1 / change.high) > 1 + moved
 
 
 def _canary_spread(rounds: Sequence[Round]) -> float:

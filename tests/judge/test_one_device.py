@@ -67,3 +67,19 @@ def test_a_canary_that_moves_is_the_devices():
     (found,) = compare(case(), case(), results, device_class=CLASS)
     assert (found.verdict, found.cause) == (Verdict.AMBIGUOUS, Cause.DEVICE)
     assert found.message == "the canary moved by 10 % between rounds"
+
+
+@pytest.mark.parametrize(
+    ("fused", "verdict"),
+    [
+        (20.0, Verdict.SLOWER),  # twice the time, where the canary moved by 10 %
+        (5.0, Verdict.FASTER),
+        (10.9, Verdict.AMBIGUOUS),
+        (9.2, Verdict.AMBIGUOUS),
+    ],
+)
+def test_a_canary_explains_no_change_that_is_larger_than_its_own(fused, verdict):
+    results = rounds([fused, fused * 1.001, fused * 0.999])
+    results[0] = msgspec.structs.replace(results[0], canary_s=(1.1e-4,) * 3)
+    (found,) = compare(case(), case(), results, device_class=CLASS)
+    assert found.verdict is verdict
