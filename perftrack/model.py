@@ -204,7 +204,7 @@ class Method(msgspec.Struct, frozen=True, kw_only=True):
     canary_limit: float = 0.01
     """A block whose canary is further than this from its median is bad."""
     max_bad_share: float = 0.3
-    version: int = 1
+    version: int = 2
     """Raised whenever the harness changes what a number means."""
     issue: Issue = "queued"
 
@@ -266,7 +266,7 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     samples_s: tuple[float, ...] = ()
     blocks: tuple[int, ...] = ()
     calls_per_sample: int = 0
-    mode: Literal["", "graph", "backlog", "eager", "loop"] = ""
+    mode: Literal["", "graph", "backlog", "eager", "loop", "graph_rested", "backlog_rested"] = ""
     """How calls were issued: unrolled CUDA graph, queued behind a spin kernel, nothing queued, loop on a CPU."""
     error_l2: float | None = None
     """Relative L2 error against the float64 reference."""

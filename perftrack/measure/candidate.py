@@ -58,10 +58,14 @@ class Candidate:
     def end(self, status: Status, message: str) -> None:
         """Take it out, without samples and with what it held freed."""
         self.status, self.message = status, message
+        self.forget_samples()
+        self.drop()
+
+    def forget_samples(self) -> None:
+        """As if it had not been timed yet."""
         self.samples.clear()
         self.blocks.clear()
         self.clocks_mhz.clear()
-        self.drop()
 
     def drop(self) -> None:
         """Free what it holds on the device."""

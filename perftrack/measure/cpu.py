@@ -80,8 +80,11 @@ class CpuEngine:
         del issue
         return "loop", [Loop(rotation, cost) for rotation, cost in zip(rotations, costs, strict=True)]
 
-    def time_block(self, entries: Sequence[tuple[Issuer, int]], canary_at: int | None) -> Block:
-        """Each entry between two readings of the clock."""
+    def time_block(
+        self, entries: Sequence[tuple[Issuer, int]], canary_at: int | None, rests_s: Sequence[float] = ()
+    ) -> Block:
+        """Each entry between two readings of the clock; a CPU says nothing of a power limit that rests would help."""
+        del rests_s
         elapsed: list[float] = []
         canary = 0.0
         for index, (issuer, times) in enumerate(entries):

@@ -59,9 +59,9 @@ _UNKNOWN_ERROR = 999
 class Graph:
     """A captured sequence of calls over the rotated sets; one replay makes `unit` of them."""
 
-    def __init__(self, graph: Any, rotation: Rotation, calls: int) -> None:
+    def __init__(self, graph: Any, rotation: Rotation, calls: int, temporaries: Any) -> None:
         self._graph = graph
-        self._kept = rotation  # the arrays that the graph's kernels point at
+        self._kept = rotation, temporaries  # the arrays that the graph's kernels point at
         self.unit = calls
         self.max_times = 1_000_000
         self.ready = rotation.ready
@@ -70,19 +70,6 @@ class Graph:
         """Replay on the current stream."""
         for _ in range(times):
             self._graph.launch()
-
-
-class _AllocationCounter(cp.cuda.MemoryHook):  # pyright: ignore[reportUntypedBaseClass] - compiled, without types
-    """Counts allocations: a body that allocates cannot be captured, since a replay would use freed memory."""
-
-    name = "perftrack allocation counter"
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def malloc_preprocess(self, **_: Any) -> None:
-        """One request to the pool."""
-        self.count += 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +82,11 @@ class _Queued:
     lead_s: float
     first_s: float
     last_s: float
+
+
+def _issue_in_turn(rotation: Rotation, calls: int) -> None:
+    for index in range(calls):
+        rotation.launches[index % len(rotation.launches)]()
 
 
 def _lead(issuer: Issuer, times: int) -> float:
@@ -238,31 +230,32 @@ class CudaEngine:
         return graphs
 
     def _capture(self, rotation: Rotation, calls: int) -> Graph:
+        """What a body allocates comes from a pool that only the graph uses: a replay writes there again."""
         rotation.ready()
-        with _AllocationCounter() as counter:
-            rotation.launches[0]()
-        self.synchronize()
-        if counter.count:
-            raise RuntimeError("it allocates")
-        sets = len(rotation.launches)
-        self._stream.begin_capture()
-        try:
-            for index in range(calls):
-                rotation.launches[index % sets]()
-        except BaseException:
-            with suppress(Exception):
-                self._stream.end_capture()
-            raise
-        graph = self._stream.end_capture()
+        temporaries = cp.cuda.MemoryPool()
+        with cp.cuda.using_allocator(temporaries.malloc):
+            _issue_in_turn(rotation, calls)  # the pool then has all that the same calls will ask for
+            self.synchronize()
+            self._stream.begin_capture()
+            try:
+                _issue_in_turn(rotation, calls)
+            except BaseException:
+                with suppress(Exception):
+                    self._stream.end_capture()
+                raise
+            graph = self._stream.end_capture()
         graph.upload()
         graph.launch()  # the first replay pays for setting up
         self.synchronize()
-        return Graph(graph, rotation, calls)
+        return Graph(graph, rotation, calls, temporaries)
 
-    def time_block(self, entries: Sequence[tuple[Issuer, int]], canary_at: int | None) -> Block:
+    def time_block(
+        self, entries: Sequence[tuple[Issuer, int]], canary_at: int | None, rests_s: Sequence[float] = ()
+    ) -> Block:
         """Queue all samples, each behind a spin and between two events, and wait once; eager ones one by one.
 
-        Stamps lie around the events, so that what the events measure does not know of them.
+        Stamps lie around the events, so that what the events measure does not know of them. A rest is a longer spin,
+        for which one thread of the whole device does next to nothing; eager entries do not rest.
         """
         queued: list[_Queued] = []
         canary: tuple[Any, Any] | None = None
@@ -275,7 +268,7 @@ class CudaEngine:
                 canary = self._queue_canary(len(entries))
             issuer.ready()
             try:
-                queued.append(self._queue(issuer, times, index))
+                queued.append(self._queue(issuer, times, index, rests_s[index] if rests_s else 0.0))
             except Exception as error:  # tracked code may raise anything
                 self.synchronize()
                 raise LaunchError(index) from error
@@ -286,10 +279,10 @@ class CudaEngine:
         self.busy_s += sum(elapsed) + canary_s * self._canary_calls
         return Block(elapsed, canary_s, any(waited), self._stamps.clocks_mhz(len(entries)))
 
-    def _queue(self, issuer: Issuer, times: int, index: int) -> "_Queued":
+    def _queue(self, issuer: Issuer, times: int, index: int, rest_s: float) -> "_Queued":
         lead, pair = self._leads.get(id(issuer)) or _lead(issuer, times), self._event_pair(index)
         if lead:
-            self._kernels.spin(lead + STAMP_S)
+            self._kernels.spin(max(lead + STAMP_S, rest_s))
             self._stamps.before(index)
         else:  # it begins on an idle device
             self._stamps.before(index)

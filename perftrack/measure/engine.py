@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 
 from perftrack.model import Backend, Issue, Resources
 
-Mode = Literal["graph", "backlog", "eager", "loop"]
+Mode = Literal["graph", "backlog", "eager", "loop", "graph_rested", "backlog_rested"]
 Launch = Callable[[], Any]
 
 
@@ -151,8 +151,13 @@ class Engine(Protocol):
         """Make all of them ready to be timed, in one mode, so that their times can be compared."""
         ...
 
-    def time_block(self, entries: Sequence[tuple[Issuer, int]], canary_at: int | None) -> Block:
-        """Time `issue(times)` of each entry in turn, and the canary before entry `canary_at`."""
+    def time_block(
+        self, entries: Sequence[tuple[Issuer, int]], canary_at: int | None, rests_s: Sequence[float] = ()
+    ) -> Block:
+        """Time `issue(times)` of each entry in turn, and the canary before entry `canary_at`.
+
+        `rests_s`: how long the device idles before each entry, at least; nothing where it is empty.
+        """
         ...
 
     def state(self) -> State:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from perftrack.measure.candidate import Candidate
 from perftrack.measure.clock import differ, median_mhz
-from perftrack.measure.engine import Block, Engine, Issuer, LaunchError, State
+from perftrack.measure.engine import Block, Engine, Issuer, LaunchError, Mode, State
 from perftrack.measure.prepare import Preparation
 from perftrack.model import Method
 
@@ -18,8 +18,17 @@ _AGREEMENT = 0.005
 _MIN_BLOCKS = 10
 _MAX_REPEATS = 2
 _UNLIKE_CLOCKS = "unlike_clocks"
-_SETTLED = ("sw_power_cap", _UNLIKE_CLOCKS)
+_POWER_CAP = "sw_power_cap"
+_SETTLED = (_POWER_CAP, _UNLIKE_CLOCKS)
 """Signs that the work itself may be the cause of: it takes much power, or one candidate takes more than another."""
+
+_RESTS: dict[Mode, Mode] = {"graph": "graph_rested", "backlog": "backlog_rested"}
+"""Modes in which the device may idle between samples, and what they are called then."""
+_REST = 2.0
+"""Idle seconds for each busy one. At the power limit the clock wanders, and medians of matrix products by 2 to 4 % from
+process to process; with a third of the power the card holds its clock, and they repeat to 0.2 % (docs/measuring.md)."""
+_BURST_S = 2.5e-3
+"""The longest sample that is rested from, but for a single call: the limit acts on a mean over some milliseconds."""
 
 
 @dataclass
@@ -71,6 +80,8 @@ class Timing:
         self._method = method
         self._rng = rng
         self._times: dict[Candidate, int] = {}
+        self._per_call: dict[Candidate, float] = {}
+        self._rested = False
         self.blocks = Blocks()
 
     def ready(self) -> list[tuple[Candidate, Issuer]]:
@@ -89,8 +100,8 @@ class Timing:
         )
         for made, issuer in zip(alive, issuers, strict=True):
             made.mode, made.issuer = mode, issuer
-        per_call = self._windows()
-        self._calibrate(per_call)
+        self._per_call = {made: made.cost.device_s for made in alive}
+        self._settle()
 
     def _estimate(self, made: Candidate) -> None:
         rotation = made.rotation()
@@ -100,39 +111,58 @@ class Timing:
         self._engine.synchronize()
         made.cost = self._engine.cost(rotation)
 
-    def _windows(self) -> dict[Candidate, float]:
-        """Seconds per call of each candidate in the last window."""
-        method, start = self._method, time.monotonic()
-        per_call = {made: made.cost.device_s for made, _ in self.ready()}
-        before = 0.0
+    def _settle(self) -> None:
+        """Run until two windows agree, with rests where the work meets the power limit, and calibrate."""
+        if self._meets_power_limit():
+            self._rest()
+            self._meets_power_limit()
+        self._calibrate()
+
+    def _meets_power_limit(self) -> bool:
+        """Find out what a call takes in windows until two agree; sooner where it turns out that they need rests."""
+        method, start, before = self._method, time.monotonic(), 0.0
         while True:
             entries = self.ready()
-            share = _WINDOW_S / max(1, len(entries))
-            times = {made: _times(issuer, share, per_call[made]) for made, issuer in entries}
+            share = self._sample_s(_WINDOW_S / max(1, len(entries)))
+            times = {made: _times(issuer, share, self._per_call[made]) for made, issuer in entries}
             block = self._issue(entries, times, None)
             if block is None:
                 continue
             for (made, issuer), elapsed in zip(entries, block.elapsed_s, strict=True):
                 if elapsed > 0:
-                    per_call[made] = elapsed / (times[made] * issuer.unit)
-            level = sum(per_call.values())
+                    self._per_call[made] = elapsed / (times[made] * issuer.unit)
+            level = sum(self._per_call[made] for made, _ in entries)
             spent = time.monotonic() - start
             settled = abs(level - before) <= _AGREEMENT * level
+            if self._needs_rest(self._engine.state()):
+                return True
             if spent >= method.max_warmup_s or (spent >= method.warmup_s and settled) or not entries:
-                return per_call
+                return False
             before = level
 
-    def _calibrate(self, per_call: dict[Candidate, float]) -> None:
+    def _needs_rest(self, state: State) -> bool:
+        can_rest = all(made.mode in _RESTS for made, _ in self.ready())
+        return _POWER_CAP in state.reasons and not self._rested and can_rest
+
+    def _rest(self) -> None:
+        self._rested = True
+        for made, _ in self.ready():
+            made.mode = _RESTS[made.mode] if made.mode else None
+
+    def _sample_s(self, wanted: float) -> float:
+        return min(wanted, _BURST_S) if self._rested else wanted
+
+    def _calibrate(self) -> None:
         """How many calls make a sample, and how many blocks there is time for."""
         method, entries = self._method, self.ready()
         share = min(method.timed_s, method.case_s / max(1, len(entries)))
-        sample_s = max(method.min_sample_s, share / (2 * method.blocks))
+        sample_s = self._sample_s(max(method.min_sample_s, share / (2 * method.blocks)))
         block_s = 0.0
         for made, issuer in entries:
-            times = _times(issuer, sample_s, per_call[made])
+            times = _times(issuer, sample_s, self._per_call[made])
             self._times[made] = times
             made.calls = times * issuer.unit
-            block_s += 2 * made.calls * per_call[made]
+            block_s += 2 * made.calls * self._per_call[made] * (1 + _REST * self._rested)
         fewest = min(_MIN_BLOCKS, method.blocks)
         self.blocks.planned = max(fewest, min(method.blocks, int(method.case_s / max(block_s, 1e-9))))
 
@@ -142,6 +172,8 @@ class Timing:
         gc.disable()
         try:
             self._blocks(self.blocks.planned)
+            if any(map(self._needs_rest, self.blocks.states)):
+                self._start_again()
             left = self.blocks.planned // 2
             seen = 0
             for _ in range(_MAX_REPEATS):
@@ -153,10 +185,22 @@ class Timing:
         finally:
             gc.enable()
 
+    def _start_again(self) -> None:
+        """With rests, since it met the power limit only after the warm-up."""
+        self.blocks = Blocks()
+        for made in self._work.alive():
+            made.forget_samples()
+        self._rest()
+        self._settle()
+        self._blocks(self.blocks.planned)
+
     def _blocks(self, count: int) -> None:
+        """So many more; fewer where it turns out that they need rests."""
         end = len(self.blocks.canary_s) + count
         while len(self.blocks.canary_s) < end and self.ready():
             self._block()
+            if self.blocks.states and self._needs_rest(self.blocks.states[-1]):
+                return
 
     def _block(self) -> None:
         """Every candidate twice, in random order and back, with the canary in the middle."""
@@ -185,8 +229,12 @@ class Timing:
         self, entries: list[tuple[Candidate, Issuer]], times: dict[Candidate, int], canary_at: int | None
     ) -> Block | None:
         """Time one block; None when a candidate raised in it, which is then taken out."""
+        rests: tuple[float, ...] = ()
+        if self._rested:
+            busy_s = [times[made] * issuer.unit * self._per_call[made] for made, issuer in entries]
+            rests = tuple(_REST * before for before in busy_s[-1:] + busy_s[:-1])
         try:
-            return self._engine.time_block([(issuer, times[made]) for made, issuer in entries], canary_at)
+            return self._engine.time_block([(issuer, times[made]) for made, issuer in entries], canary_at, rests)
         except LaunchError as error:
             entries[error.index][0].fail("timing", error.__cause__ or error)
             self._engine.synchronize()

@@ -25,7 +25,16 @@ class ScriptedEngine:
     xp = np
     headroom = 1.05
 
-    def __init__(self, canary=(1.0,), reasons=(frozenset(),), starved=(False,), ceiling=1e30, clocks=((),), kept=""):
+    def __init__(
+        self,
+        canary=(1.0,),
+        reasons=(frozenset(),),
+        starved=(False,),
+        ceiling=1e30,
+        clocks=((),),
+        kept="",
+        mode="loop",
+    ):
         self.cache_bytes = 1024
         self.rotation_bytes = 1 << 16
         self.busy_s = 0.0
@@ -38,6 +47,8 @@ class ScriptedEngine:
         self.lost = False
         self.intruders = ""
         self.orders = []
+        self.rests = []
+        self.mode = mode
 
     active = staticmethod(nullcontext)
 
@@ -61,10 +72,11 @@ class ScriptedEngine:
         return Cost(1e-3)
 
     def issuers(self, rotations, costs, issue):
-        return "loop", [Loop(rotation, cost) for rotation, cost in zip(rotations, costs, strict=True)]
+        return self.mode, [Loop(rotation, cost) for rotation, cost in zip(rotations, costs, strict=True)]
 
-    def time_block(self, entries, canary_at):
+    def time_block(self, entries, canary_at, rests_s=()):
         self.orders.append([issuer for issuer, _ in entries])
+        self.rests.append(rests_s)
         elapsed = []
         for issuer, times in entries:
             issuer.issue(times)
@@ -167,8 +179,42 @@ def test_a_power_cap_in_most_blocks_is_the_works_own_steady_state():
     capped = carry_out(ScriptedEngine(reasons=[frozenset({"sw_power_cap"})])).result
     assert capped.status is Status.OK
     assert capped.throttle_reasons == ("sw_power_cap",)
-    once = carry_out(ScriptedEngine(reasons=[frozenset({"sw_power_cap"})] + [frozenset()] * 30)).result
+    once = carry_out(ScriptedEngine(reasons=[frozenset(), frozenset({"sw_power_cap"})] + [frozenset()] * 30)).result
     assert once.bad_blocks == (0,)
+
+
+CAPPED = frozenset({"sw_power_cap"})
+
+
+def test_work_that_meets_the_power_limit_rests_twice_as_long_as_it_works():
+    engine = ScriptedEngine(reasons=[CAPPED] + [frozenset()] * 30, mode="backlog")
+    result = carry_out(engine).result
+    assert {one.mode for one in result.measurements} == {"backlog_rested"}
+    assert {one.calls_per_sample for one in result.measurements} == {3}  # of 1 ms; longer ones meet the limit again
+    assert engine.rests[0] == ()
+    assert engine.rests[-1] == (pytest.approx(6e-3),) * 4
+    assert len(result.canary_s) == 10
+    assert result.throttle_reasons == ()
+    calm = carry_out(ScriptedEngine(mode="backlog")).result
+    assert {one.mode for one in calm.measurements} == {"backlog"}
+
+
+def test_what_was_timed_before_the_power_limit_was_met_is_forgotten():
+    engine = ScriptedEngine(reasons=[frozenset()] * 5 + [CAPPED] + [frozenset()] * 60, mode="graph")
+    result = carry_out(engine).result
+    assert result.status is Status.OK
+    assert result.bad_blocks == ()
+    assert len(result.canary_s) == 10
+    for one in result.measurements:
+        assert one.mode == "graph_rested"
+        assert len(one.samples_s) == len(one.blocks) == 20
+
+
+def test_a_limit_that_rests_do_not_help_against_is_the_steady_state():
+    result = carry_out(ScriptedEngine(reasons=[CAPPED], mode="backlog")).result
+    assert result.status is Status.OK
+    assert result.throttle_reasons == ("sw_power_cap",)
+    assert {one.mode for one in result.measurements} == {"backlog_rested"}
 
 
 ALIKE = (1980.0, 1975.0, 1980.0, 1970.0)
@@ -286,8 +332,8 @@ def test_a_slow_case_is_cut_to_its_time_but_keeps_ten_blocks():
         def cost(self, rotation):
             return Cost(0.5)
 
-        def time_block(self, entries, canary_at):
-            block = super().time_block(entries, canary_at)
+        def time_block(self, entries, canary_at, rests_s=()):
+            block = super().time_block(entries, canary_at, rests_s)
             return Block(tuple(0.5 * times for _, times in entries), block.canary_s)
 
     result = carry_out(Slow(), Method(warmup_s=0.0, max_warmup_s=0.0, case_s=3.0)).result
