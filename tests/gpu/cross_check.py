@@ -12,6 +12,7 @@ import os
 import random
 import statistics
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -34,6 +35,9 @@ TRUTH = ("torch.profiler (CUPTI)", "cupti", "event loop")
 
 SPAN_S = 0.2
 """Seconds of device time that a timer takes for an anchor, where it lets itself be told."""
+
+BURST_S, REST_S = 2e-3, 4e-3
+"""Traced calls go in bursts with rests between them, as ours do where the work would meet the power limit."""
 
 MOST_CALLS = 5000
 """A longer trace would take longer to read than to make."""
@@ -63,10 +67,10 @@ class Anchor:
 
         return call
 
-    def calls(self, seconds: float) -> int:
+    def calls(self, seconds: float, least: int = 20) -> int:
         """How many calls take about so long."""
         (made,) = self.work.alive()
-        return min(MOST_CALLS, max(20, round(seconds / self.work.engine.cost(made.rotation()).device_s)))
+        return min(MOST_CALLS, max(least, round(seconds / self.work.engine.cost(made.rotation()).device_s)))
 
 
 @dataclass(frozen=True)
@@ -139,15 +143,12 @@ def triton_do_bench(anchor: Anchor) -> float:
 
 def kineto(anchor: Anchor) -> float:
     """CUPTI's activity records through `torch.profiler`: median over calls of first start to last end."""
-    torch = import_module("torch")
     profiler = import_module("torch.profiler")
-    call, times = anchor.turn(), anchor.calls(SPAN_S)
+    call, times, burst = anchor.turn(), anchor.calls(SPAN_S), anchor.calls(BURST_S, 1)
 
     def trace(count: int) -> Mapping[str, Any]:
         with profiler.profile(activities=[profiler.ProfilerActivity.CUDA]) as made:
-            for _ in range(count):
-                call()
-            torch.cuda.synchronize()
+            in_bursts(anchor, call, count, burst)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "trace.json"
             made.export_chrome_trace(str(path))
@@ -157,11 +158,20 @@ def kineto(anchor: Anchor) -> float:
     return statistics.median(spans(trace_records(trace(times)), times)) * 1e-6
 
 
+def in_bursts(anchor: Anchor, call: Launch, times: int, burst: int) -> None:
+    """Make so many calls, waiting for all; the device idles after each `burst` of them."""
+    for first in range(0, times, burst):
+        for _ in range(min(burst, times - first)):
+            call()
+        anchor.work.engine.synchronize()
+        time.sleep(REST_S)
+
+
 def cupti(anchor: Anchor) -> float:
     """CUPTI's activity records through NVIDIA's own package `cupti`."""
-    library = import_module("cupti").cupti
+    library = import_module("cupti.cupti")
     kinds = (library.ActivityKind.CONCURRENT_KERNEL, library.ActivityKind.MEMCPY, library.ActivityKind.MEMSET)
-    call, times = anchor.turn(), anchor.calls(SPAN_S)
+    call, times, burst = anchor.turn(), anchor.calls(SPAN_S), anchor.calls(BURST_S, 1)
     records: list[tuple[int, int]] = []
 
     def completed(activities: Iterable[Any]) -> None:
@@ -171,9 +181,7 @@ def cupti(anchor: Anchor) -> float:
     for kind in kinds:
         library.activity_enable(kind)
     try:
-        for _ in range(times):
-            call()
-        anchor.work.engine.synchronize()
+        in_bursts(anchor, call, times, burst)
     finally:
         library.activity_flush_all(0)
         for kind in kinds:
