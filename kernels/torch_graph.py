@@ -28,12 +28,13 @@ def captured(body: Callable[..., Any], *arrays: Any) -> tuple[Launch, Any]:
             call()
         with torch.cuda.graph(graph):
             made = call()
-    replay = partial(_on, torch.cuda.stream, stream, graph.replay)
+    replay = partial(_on, torch.cuda.stream, stream, graph.replay, call)
     outputs: Any = tuple(_array(torch, one) for one in made) if isinstance(made, tuple) else _array(torch, made)
     return launch(replay), outputs
 
 
-def _on(entered: Callable[[Any], Any], stream: Any, body: Callable[[], object]) -> None:
+def _on(entered: Callable[[Any], Any], stream: Any, body: Callable[[], object], _kept: object) -> None:
+    """`_kept` holds the tensors that the graph points at, which may be the caller's only for the moment."""
     with entered(stream):
         body()
 
