@@ -115,7 +115,7 @@ def traffic(*, dtype: str, rows: int, cols: int) -> dict[str, Any]:
     size = element_bytes(dtype)
     matrix, columns, statistics = rows * cols * size, 2 * cols * size, 2 * rows * 4
     apart = 12 * matrix + columns + statistics
-    once = dict.fromkeys(("fused", "fused_cluster", "torch", "torch_compile", "liger"), 2 * matrix + columns)
+    once = dict.fromkeys(("fused", "fused_cluster", "torch", "torch_compile", "liger", "cudnn"), 2 * matrix + columns)
     return {
         "reads": matrix + columns,
         "writes": matrix,

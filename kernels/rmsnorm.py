@@ -67,7 +67,7 @@ def traffic(*, dtype: str, rows: int, cols: int) -> dict[str, Any]:
     size = element_bytes(dtype)
     matrix, columns = rows * cols * size, cols * size
     apart = 7 * matrix + columns + rows * 4
-    once = dict.fromkeys(("fused", "torch", "torch_compile", "liger", "vllm"), 2 * matrix + columns)
+    once = dict.fromkeys(("fused", "torch", "torch_compile", "liger", "cudnn", "vllm"), 2 * matrix + columns)
     return {
         "reads": matrix + columns,
         "writes": matrix,

@@ -7,6 +7,7 @@ from kernels import (
     batchnorm_torch,
     batchnorm_training,
     layernorm,
+    norm_cudnn,
     norm_liger,
     norm_torch,
     residual_rmsnorm,
@@ -56,6 +57,7 @@ def _layer_norm_inputs(rng: Any, dtype: str, rows: int, cols: int) -> Any:
         "torch": variant(cuda=norm_torch.layernorm, requires=["torch"]),
         "torch_compile": variant(cuda=norm_torch.layernorm_compiled, requires=["torch"]),
         "liger": variant(cuda=norm_liger.layernorm, requires=["torch", "liger_kernel"]),
+        "cudnn": variant(cuda=norm_cudnn.layernorm, requires=["torch", "cudnn"]),
     },
     reference=layernorm.reference,
     axes={"cuda": {"dtype": ["float16", "bfloat16"], "rows": [16384], "cols": [4096]}},
@@ -108,6 +110,7 @@ def _rms_norm_variants() -> dict[str, Variant]:
         "torch": variant(cuda=norm_torch.rmsnorm, requires=["torch"]),
         "torch_compile": variant(cuda=norm_torch.rmsnorm_compiled, requires=["torch"]),
         "liger": variant(cuda=norm_liger.rmsnorm, requires=["torch", "liger_kernel"]),
+        "cudnn": variant(cuda=norm_cudnn.rmsnorm, requires=["torch", "cudnn"]),
         "vllm": variant(cuda=vllm_ops.rmsnorm, requires=["torch", "vllm"], tolerance=4),
     }
 
