@@ -101,6 +101,6 @@ def traffic(*, dtype: str, n: int) -> dict[str, Any]:
     return {
         "reads": n * size,
         "writes": n * size,
-        "moved": {"unfused": apart, "steps": apart, "fused": 2 * n * size},
+        "moved": {"unfused": apart, "steps": apart, "fused": 2 * n * size, "torch_compile": 2 * n * size},
         "flops": 2 * n,
     }

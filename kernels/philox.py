@@ -27,14 +27,22 @@ _TILE = 4096
 
 def words(counters: Any, key: int) -> Any:
     """The four words of each counter, [counters, 4] uint32, from an array of uint64."""
-    xp = array_module(counters)
-    c0, c1 = counters & np.uint64(_WORD), counters >> np.uint64(32)
-    c2, c3 = xp.zeros_like(counters), xp.zeros_like(counters)
+    return array_module(counters).stack(four_words(counters, key), axis=1).astype(np.uint32)
+
+
+def four_words(counters: Any, key: int) -> tuple[Any, Any, Any, Any]:
+    """The same, each in an array or tensor of its own, of the 64-bit integers of `counters`, which may have signs."""
+    c0, c1 = counters & _WORD, _upper(counters)
+    c2 = c3 = counters ^ counters
     for k0, k1 in _keys(key):
-        p0, p1 = c0 * np.uint64(_MULTIPLY[0]), c2 * np.uint64(_MULTIPLY[1])
-        c0, c2 = (p1 >> np.uint64(32)) ^ c1 ^ k0, (p0 >> np.uint64(32)) ^ c3 ^ k1
-        c1, c3 = p1 & np.uint64(_WORD), p0 & np.uint64(_WORD)
-    return xp.stack((c0, c1, c2, c3), axis=1).astype(np.uint32)
+        p0, p1 = c0 * _MULTIPLY[0], c2 * _MULTIPLY[1]
+        c0, c2 = _upper(p1) ^ c1 ^ int(k0), _upper(p0) ^ c3 ^ int(k1)
+        c1, c3 = p1 & _WORD, p0 & _WORD
+    return c0, c1, c2, c3
+
+
+def _upper(x: Any) -> Any:
+    return x >> 32 & _WORD  # of an integer with a sign, the shift brings in copies of it
 
 
 def draws(xp: Any, elements: int, key: int) -> Any:

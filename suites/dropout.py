@@ -1,11 +1,13 @@
 """Dropout from a counter-based generator: every variant drops the same elements.
 
-Libraries' own dropout has no variant here: it draws other numbers, so that its result could not be checked.
+Libraries' own dropout has no variant here: it draws other numbers, so that its result could not be checked. PyTorch's
+compiler is given the same rule instead.
 """
 
 from typing import Any
 
 from kernels import dropout_relu as dropout
+from kernels import dropout_torch
 from kernels import embedding_dropout as embedding
 from perftrack.declare import benchmark, variant
 
@@ -15,6 +17,7 @@ from perftrack.declare import benchmark, variant
         "unfused": variant(dropout.unfused, tolerance=4),
         "steps": variant(cuda=dropout.steps, tolerance=4),
         "fused": variant(cuda=dropout.fused, cpu=dropout.fused_cpu, requires={"cpu": ["numba"]}),
+        "torch_compile": variant(cuda=dropout_torch.dropout_relu, requires=["torch"]),
     },
     reference=dropout.reference,
     axes={

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernels import dropout_relu, philox
+from kernels import dropout_relu, dropout_torch, philox
 
 KNOWN = {
     (0, 0): (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8),
@@ -52,6 +52,15 @@ def test_an_element_takes_its_16_bits_of_its_group() -> None:
     for element in range(24):
         word = scalar_philox(element // 8, 5)[element % 8 // 2]
         assert drawn[element] == (word >> 16 if element % 2 else word & 0xFFFF)
+
+
+def test_the_rule_for_pytorch_keeps_the_same_elements() -> None:
+    """In integers with signs, whose products wrap: NumPy's are those of PyTorch."""
+    first = 8 * (2**32 - 3)  # the counter's upper word changes
+    for elements in (np.arange(4001), np.arange(first, first + 48)):
+        of_group = philox.words((elements // 8).astype(np.uint64), dropout_relu.KEY)
+        halves = of_group[np.arange(elements.size), elements % 8 // 2] >> (elements % 2 * 16).astype(np.uint32) & 0xFFFF
+        np.testing.assert_array_equal(dropout_torch.kept(elements, np.where), halves >= dropout_relu.DROP_BELOW)
 
 
 def test_the_kept_share_is_that_of_the_threshold() -> None:
