@@ -193,6 +193,7 @@ def batch_norm_inference(rng: Any, dtype: str, images: str) -> Any:
         "unfused": variant(batchnorm_training.unfused, tolerance=4),
         "steps": variant(cuda=batchnorm_training.steps, tolerance=4),
         "fused": variant(cuda=batchnorm_training.fused),
+        "fused_trailing": variant(cuda=batchnorm_training.fused_trailing),
         "fused_cluster": variant(cuda=batchnorm_training.fused_cluster, requires=["sm_90"]),
         "torch": variant(cuda=batchnorm_torch.training, requires=["torch"]),
         "torch_compile": variant(cuda=batchnorm_torch.training_compiled, requires=["torch"]),

@@ -41,6 +41,7 @@ inline float __int_as_float(unsigned bits) {
   return x;
 }
 inline float __fdividef(float a, float b) { return a / b; }
+inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned long long)a * b >> 32; }
 inline int min(int a, int b) { return a < b ? a : b; }
 inline float rsqrtf(float x) { return 1.f / sqrtf(x); }
 
@@ -257,6 +258,13 @@ inline float __shfl_xor_sync(unsigned, float x, int mask) {
   cpu::sleep_until(b.warp_barrier[warp], b.warp_living[warp]);
   return other;
 }
+
+template <class V> V atomicAdd(V* to, V value) {
+  const V before = *to;
+  *to += value;
+  return before;
+}
+inline void __threadfence() {}
 
 // what cluster.cuh has in assembly for a GPU
 inline void cluster_arrive() {
