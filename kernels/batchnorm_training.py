@@ -3,11 +3,11 @@
 Formula: batch normalisation (Ioffe and Szegedy, 2015) in training, with the biased variance; ε = 1e-5. Mean and
 1 / √(var + ε) of each channel are outputs too, for the backward pass and for running statistics; they, gamma and beta
 are float32.
-Traffic in units of elements of x: fused_cluster and, with its second read from the cache, fused_trailing 1 + 1 = 2;
-fused, which reads x for the statistics and again to normalise it, 3 (what the first kernel read last comes from the
-cache); step by step mean 1, subtract 2, square 2, mean 1, multiply 2, scale 2, shift 2: 12. Expected gain 6.0 and 4.0.
-The vectors count once. A channel is in as many pieces as there are images, and to find a pack by a division would take
-as many instructions as to sum it.
+Traffic in units of elements of x: fused_cluster 1 + 1 = 2; fused, which reads x for the statistics and again to
+normalise it, 3 (what the first kernel read last comes from the cache); step by step mean 1, subtract 2, square 2,
+mean 1, multiply 2, scale 2, shift 2: 12. Expected gain 6.0 and 4.0. The vectors count
+once. A channel is in as many pieces as there are images, and to find a pack by a division would take as many
+instructions as to sum it.
 """
 
 from functools import partial
@@ -28,19 +28,11 @@ SOURCE = Source(
     registers={
         "batchnorm_parts": 80,
         "batchnorm_of_parts": 80,
-        "batchnorm_trailing": 64,
         "batchnorm_cluster_8": 64,
     },
 )
 
 CLUSTER_BLOCKS = 8
-
-PACKS_OF_A_BLOCK = 1024
-"""What a block of `fused_trailing` sums, and what it normalises: four packs for each of 256 threads."""
-
-PARTS_BETWEEN = 1024
-"""How many parts `fused_trailing` sums before it normalises the first: 16 MiB, which the cache keeps, and more parts
-than blocks run at the same time, so that hardly any has to wait."""
 
 
 def unfused(x: Any, gamma: Any, beta: Any, **_: object) -> tuple[Launch, Any]:
@@ -98,22 +90,6 @@ def fused(x: Any, gamma: Any, beta: Any, **_: object) -> tuple[Launch, Any]:
     ), (y, mean, rstd)
 
 
-def fused_trailing(x: Any, gamma: Any, beta: Any, **_: object) -> tuple[Launch, Any]:
-    """One kernel that sums and, some channels behind, normalises what it reads again while the cache still has it."""
-    xp = array_module(x)
-    y, mean, rstd = xp.empty_like(x), xp.empty_like(gamma), xp.empty_like(gamma)
-    channels, plane = x.shape[1], step.packs_of_plane(x, gamma, beta, y)
-    packs = x.shape[0] * plane
-    parts = -(-packs // PACKS_OF_A_BLOCK)
-    lag = min(max(parts, PARTS_BETWEEN), channels * parts)
-    of_parts = xp.empty((channels * parts, 3), np.float32)
-    taken, done = xp.zeros(1, np.uint64), xp.zeros(channels, np.uint32)
-    arrays = (x, gamma, beta, y, mean, rstd, of_parts, taken, done)
-    sizes = tuple(np.int32(size) for size in (packs, plane, channels, parts, lag))
-    args, blocks = (*arrays, *sizes, np.float32(EPSILON)), channels * parts + lag
-    return launch(SOURCE.bind("batchnorm_trailing", str(x.dtype), blocks, FLAT_THREADS, args)), (y, mean, rstd)
-
-
 def fused_cluster(x: Any, gamma: Any, beta: Any, **_: object) -> tuple[Launch, Any]:
     """One kernel; a channel is held on the chip by the blocks of a cluster, which exchange its statistics (sm_90)."""
     xp = array_module(x)
@@ -146,7 +122,6 @@ def traffic(*, dtype: str, batch: int, channels: int, pixels: int) -> dict[str, 
             "unfused": apart,
             "steps": apart,
             "fused": 3 * images + 4 * vector,
-            "fused_trailing": 2 * images + 4 * vector,
             "fused_cluster": 2 * images + 4 * vector,
             "torch": 3 * images + 4 * vector,
             "torch_compile": 3 * images + 4 * vector,

@@ -39,7 +39,7 @@ PACKS_A_THREAD = 4
 PACKS_OF_A_CLUSTER_BLOCK = 2048
 """What a block of `fused_cluster` holds in registers; as much of gamma and of beta is in its shared memory."""
 
-ROWS_A_CLUSTER = 16
+ROWS_A_CLUSTER = 4
 """What the blocks of `fused_cluster` do with gamma and beta once these are in their shared memory."""
 
 

@@ -18,59 +18,46 @@ KERNEL __launch_bounds__(512, 3) layernorm_held(const T* __restrict__ x, const T
 }
 
 // N blocks a row, for some rows one after the other: gamma and beta, as long as the row, stay in shared memory
-// meanwhile. Read again for every row, they would be twice what is read of x. What registers hold of the next row is
-// under way while this one is summed and written.
-template <int N> struct ClusterNorm {
-  const Norm& norm;
-  const Part part;
-  const Pack *gamma, *beta;
-  Moments* of_warps;
-  float2 (*of_blocks)[N];  // of two rows, in turns: a row's are written when all blocks have read those before the last
-
-  MEMBER void fetch_registers(Held<4>& row, i64 start) const {
-    row.fetch_registers(norm.x, [&](int c) { return start + c; });
+// meanwhile. Read again for every row, they would be twice what is read of x.
+template <int N> DEVICE void layernorm_in_cluster(const Norm& norm, i64 rows, int rows_a_cluster) {
+  __shared__ Moments of_warps[32];
+  __shared__ float2 of_blocks[N];
+  cluster_arrive();
+  const Part part(norm.packs, blockIdx.x % N, N), longest(norm.packs, 0, N);
+  Pack *const gamma = dynamic_shared(), *const beta = gamma + longest.packs;
+  for (int c = threadIdx.x; c < part.packs; c += blockDim.x) {  // each thread what it will read
+    copy_async(gamma + c, norm.gamma, part.first + c);
+    copy_async(beta + c, norm.beta, part.first + c);
   }
-  // `left`: rows of this cluster from this one on, which begins for this block at pack `start`
-  MEMBER void turn(Held<4>& row, Held<4>& next, i64 start, int left) const {
-    row.fetch_shared(norm.x, [&](int c) { return start + c; });
-    if (left > 1) fetch_registers(next, start + norm.packs);
+  const i64 first = (i64)(blockIdx.x / N) * rows_a_cluster, end = first + rows_a_cluster;
+  for (i64 r = first; r < end && r < rows; ++r) {
+    const i64 start = r * norm.packs + part.first;
+    Held<4> row{beta + longest.packs, part.packs};
+    row.fetch(norm.x, [&](int c) { return start + c; });
     Moments all{0.f, 0.f, 0.f};
     row.visit([&](const Pack& p, int) { all.take(p); });
     all = over_block(all, of_warps);
-    float2(&mine)[N] = of_blocks[left & 1];
-    give_all(mine, make_float2(all.mean, all.squares));
-    const int rank = threadIdx.x % N;  // every warp for itself
-    all = over_lanes({(float)Part(norm.packs, rank, N).packs * VEC, mine[rank].x, mine[rank].y}, N);
+    exchange(of_blocks, make_float2(all.mean, all.squares));
+    const int lane = threadIdx.x % 32;  // every warp for itself
+    all = {0.f, 0.f, 0.f};
+    if (lane < N) all = {(float)Part(norm.packs, lane, N).packs * VEC, of_blocks[lane].x, of_blocks[lane].y};
+    all = over_warp(all);
+    cluster_arrive();  // has read what the others wrote
     const float rstd = rsqrtf(all.squares * norm.share() + norm.epsilon);
     row.visit([&](const Pack& p, int c) {
       store(norm.y, start + c, normalised<true>(p, load(gamma->v, c), load(beta->v, c), all.mean, rstd));
     });
   }
-};
-template <int N> DEVICE void layernorm_in_cluster(const Norm& norm, i64 rows, int rows_a_cluster) {
-  __shared__ Moments of_warps[32];
-  __shared__ float2 of_blocks[2][N];
-  cluster_arrive();
-  const Part part(norm.packs, blockIdx.x % N, N), longest(norm.packs, 0, N);
-  Pack *const gamma = dynamic_shared(), *const beta = gamma + longest.packs;
-  const ClusterNorm<N> of{norm, part, gamma, beta, of_warps, of_blocks};
-  const i64 first = (i64)(blockIdx.x / N) * rows_a_cluster;
-  int left = rows - first < rows_a_cluster ? (int)(rows - first) : rows_a_cluster;
-  i64 start = first * norm.packs + part.first;
-  Held<4> one{beta + longest.packs, part.packs}, other = one;
-  of.fetch_registers(one, start);
-  for (int c = threadIdx.x; c < part.packs; c += blockDim.x) {  // each thread what it will read
-    copy_async(gamma + c, norm.gamma, part.first + c);
-    copy_async(beta + c, norm.beta, part.first + c);
-  }
-  cluster_wait();  // all blocks have begun
-  for (; left > 0; left -= 2, start += 2 * (i64)norm.packs) {
-    of.turn(one, other, start, left);
-    if (left > 1) of.turn(other, one, start + norm.packs, left - 1);
-  }
+  cluster_wait();
 }
+// three blocks to a multiprocessor, where the compiler manages that without spilling
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+#define BOUNDS __launch_bounds__(512, 2)
+#else
+#define BOUNDS __launch_bounds__(512, 3)
+#endif
 #define LAYERNORM_CLUSTER(N)                                                                                  \
-  KERNEL CLUSTER_OF(N) __launch_bounds__(512, 2)                                                              \
+  KERNEL CLUSTER_OF(N) BOUNDS                                                                                 \
   layernorm_cluster_##N(const T* __restrict__ x, const T* __restrict__ gamma, const T* __restrict__ beta,     \
                         T* __restrict__ y, int packs, i64 rows, int rows_a_cluster, float epsilon) {          \
     layernorm_in_cluster<N>({x, nullptr, gamma, beta, nullptr, y, packs, epsilon}, rows, rows_a_cluster);     \

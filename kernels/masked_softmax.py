@@ -27,7 +27,7 @@ SCALE = 0.125
 MOST_PACKS = 2 * MOST_THREADS
 
 PACKS_A_THREAD = 2
-HEADS_A_BLOCK = 4
+HEADS_A_BLOCK = 32
 """Heads whose rows a block takes one after the other, with the mask's row in registers."""
 
 

@@ -20,7 +20,7 @@ SOURCE = Source(("row.cuh", "norm.cuh", "rmsnorm.cu"), registers=dict.fromkeys(r
 
 EPSILON = 1e-6
 
-PACKS_A_THREAD = 4
+PACKS_A_THREAD = 2
 """What a thread of `fused` holds of a row: with 1, too little is under way while the block waits for its sum."""
 
 

@@ -32,7 +32,10 @@ def _gain(rng: Any, like: Any, cols: int) -> Any:
     },
     reference=add_layernorm.reference,
     axes={
-        "cuda": {"dtype": ["float32", "float16", "bfloat16"], "rows": [16384], "cols": [4096]},
+        "cuda": [
+            {"dtype": ["float32"], "rows": [16384], "cols": [4096]},
+            {"dtype": ["float16", "bfloat16"], "rows": [32768], "cols": [4096]},
+        ],
         "cpu": {"dtype": ["float32"], "rows": [512], "cols": [2048]},
     },
     traffic=add_layernorm.traffic,
@@ -58,7 +61,7 @@ def _layer_norm_inputs(rng: Any, dtype: str, rows: int, cols: int) -> Any:
         "liger": variant(cuda=norm_liger.layernorm, requires=["torch", "liger_kernel"]),
     },
     reference=layernorm.reference,
-    axes={"cuda": {"dtype": ["float16", "bfloat16"], "rows": [16384], "cols": [4096]}},
+    axes={"cuda": {"dtype": ["float16", "bfloat16"], "rows": [32768], "cols": [4096]}},
     traffic=layernorm.traffic,
 )
 def layer_norm(rng: Any, dtype: str, rows: int, cols: int) -> Any:
@@ -115,7 +118,12 @@ def _rms_norm_variants() -> dict[str, Variant]:
 @benchmark(
     variants=_rms_norm_variants(),
     reference=rmsnorm.reference,
-    axes={"cuda": {"dtype": ["float32", "bfloat16"], "rows": [16384], "cols": [4096]}},
+    axes={
+        "cuda": [
+            {"dtype": ["float32"], "rows": [16384], "cols": [4096]},
+            {"dtype": ["bfloat16"], "rows": [32768], "cols": [4096]},
+        ]
+    },
     traffic=rmsnorm.traffic,
 )
 def rms_norm(rng: Any, dtype: str, rows: int, cols: int) -> Any:
@@ -145,7 +153,7 @@ def rms_norm_heads(rng: Any, dtype: str, rows: int, cols: int) -> Any:
         "liger": variant(cuda=norm_liger.residual_rmsnorm, requires=["torch", "liger_kernel"]),
     },
     reference=residual_rmsnorm.reference,
-    axes={"cuda": {"dtype": ["float16", "bfloat16"], "rows": [16384], "cols": [4096]}},
+    axes={"cuda": {"dtype": ["float16", "bfloat16"], "rows": [32768], "cols": [4096]}},
     traffic=residual_rmsnorm.traffic,
 )
 def residual_rms_norm(rng: Any, dtype: str, rows: int, cols: int) -> Any:
@@ -193,7 +201,6 @@ def batch_norm_inference(rng: Any, dtype: str, images: str) -> Any:
         "unfused": variant(batchnorm_training.unfused, tolerance=4),
         "steps": variant(cuda=batchnorm_training.steps, tolerance=4),
         "fused": variant(cuda=batchnorm_training.fused),
-        "fused_trailing": variant(cuda=batchnorm_training.fused_trailing),
         "fused_cluster": variant(cuda=batchnorm_training.fused_cluster, requires=["sm_90"]),
         "torch": variant(cuda=batchnorm_torch.training, requires=["torch"]),
         "torch_compile": variant(cuda=batchnorm_torch.training_compiled, requires=["torch"]),

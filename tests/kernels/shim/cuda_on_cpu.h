@@ -259,13 +259,6 @@ inline float __shfl_xor_sync(unsigned, float x, int mask) {
   return other;
 }
 
-template <class V> V atomicAdd(V* to, V value) {
-  const V before = *to;
-  *to += value;
-  return before;
-}
-inline void __threadfence() {}
-
 // what cluster.cuh has in assembly for a GPU
 inline void cluster_arrive() {
   cpu::current->arrived = cpu::cluster_barrier.passed;
