@@ -14,13 +14,13 @@ KERNEL add_mul_relu_shared(const T* __restrict__ a, const T* __restrict__ b, con
   const int t = threadIdx.x;
   const i64 packs = n / VEC, i = (i64)blockIdx.x * blockDim.x + t;
   if (i < packs) {
-    staged[0][t] = load(a, i);
-    staged[1][t] = load(b, i);
-    staged[2][t] = load(c, i);
+    store(staged[0]->v, t, load(a, i));
+    store(staged[1]->v, t, load(b, i));
+    store(staged[2]->v, t, load(c, i));
   }
   __syncthreads();
   const AddMulRelu f;
-  if (i < packs) store(out, i, apply(f, staged[0][t], staged[1][t], staged[2][t]));
+  if (i < packs) store(out, i, apply(f, load(staged[0]->v, t), load(staged[1]->v, t), load(staged[2]->v, t)));
   if (blockIdx.x == gridDim.x - 1)
     for (i64 j = packs * VEC + t; j < n; j += blockDim.x)
       from_float(f(to_float(a[j]), to_float(b[j]), to_float(c[j])), &out[j]);

@@ -21,7 +21,7 @@ CHANNEL_STEP(add_channel, x + v)
 KERNEL __launch_bounds__(256) channel_sums(const T* x, float* sums, int packs, int plane, int channels, int parts) {
   __shared__ float shared[32];
   const Part part(packs, blockIdx.x % parts, parts);
-  const Channel at{(int)blockIdx.x / parts, channels, plane};
+  const Channel at((int)blockIdx.x / parts, channels, plane);
   float sum = 0.f;
   stream<4>(x, part.packs, [&](int c) { return at(part.first + c); },
             [&](const Pack& p, int) { each(p, [&](float v) { sum += v; }); });

@@ -4,7 +4,7 @@ KERNEL __launch_bounds__(256) batchnorm_parts(const T* __restrict__ x, Moments* 
                                               int plane, int channels, int parts) {
   __shared__ Moments of_warps[32];
   const Part part(packs, blockIdx.x % parts, parts);
-  const Channel at{(int)blockIdx.x / parts, channels, plane};
+  const Channel at((int)blockIdx.x / parts, channels, plane);
   Moments all{0.f, 0.f, 0.f};
   stream<AHEAD>(x, part.packs, [&](int c) { return at(part.first + c); }, [&](const Pack& p, int) { all.take(p); });
   all = over_block(all, of_warps);
@@ -23,7 +23,7 @@ KERNEL __launch_bounds__(256) batchnorm_of_parts(const T* __restrict__ x, const 
   // from the last channel on: what the first kernel read last is still in the cache
   const int block = gridDim.x - 1 - blockIdx.x, channel = block / parts;
   const Part part(packs, block % parts, parts);
-  const Channel at{channel, channels, plane};
+  const Channel at(channel, channels, plane);
   const Moments all = over_parts(of_parts + (i64)channel * parts, parts);
   const float rstd = rsqrtf(all.squares / all.count + epsilon), g = gamma[channel], b = beta[channel];
   if (part.first == 0 && threadIdx.x == 0) {
@@ -46,7 +46,7 @@ batchnorm_cluster_8(const T* __restrict__ x, const float* __restrict__ gamma, co
   const int rank = blockIdx.x % BLOCKS, channel = blockIdx.x / BLOCKS;
   const float g = gamma[channel], b = beta[channel];
   const Part part(packs, rank, BLOCKS);
-  const Channel of_channel{channel, channels, plane};
+  const Channel of_channel(channel, channels, plane);
   const auto at = [&](int c) { return of_channel(part.first + c); };
   Held<4> held{dynamic_shared(), part.packs};
   held.fetch(x, at);

@@ -5,7 +5,9 @@ Formula: batch normalisation (Ioffe and Szegedy, 2015) in training, with the bia
 are float32.
 Traffic in units of elements of x: fused_cluster 1 + 1 = 2; fused, which reads x for the statistics and again to
 normalise it, 3 (what the first kernel read last comes from the cache); step by step mean 1, subtract 2, square 2,
-mean 1, multiply 2, scale 2, shift 2: 12. Expected gain 6.0 and 4.0. The vectors count once.
+mean 1, multiply 2, scale 2, shift 2: 12. Expected gain 6.0 and 4.0. The vectors count
+once. A channel is in as many pieces as there are images, and to find a pack by a division would take as many
+instructions as to sum it.
 """
 
 from functools import partial
@@ -23,7 +25,11 @@ from kernels.rows import held, on_chip
 
 SOURCE = Source(
     ("row.cuh", "long_row.cuh", "cluster.cuh", "moments.cuh", "batchnorm.cuh", "batchnorm_training.cu"),
-    registers={"batchnorm_parts": 80, "batchnorm_of_parts": 80, "batchnorm_cluster_8": 64},
+    registers={
+        "batchnorm_parts": 80,
+        "batchnorm_of_parts": 80,
+        "batchnorm_cluster_8": 64,
+    },
 )
 
 CLUSTER_BLOCKS = 8

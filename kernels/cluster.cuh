@@ -19,11 +19,15 @@ DEVICE void cluster_wait() {}
 DEVICE void store_remote(float2*, int, float2) {}
 #endif
 
-// Gives every block of the cluster the value of every other, in order of rank. The kernel's first statement is
-// cluster_arrive(): a block's memory may be written to once that block has begun.
-template <int N> DEVICE void exchange(float2 (&values)[N], float2 mine) {
-  cluster_wait();
+// Gives every block of the cluster the value of every other, in order of rank. A block's memory may be written to once
+// that block has begun, and its `values` once it has read what was there.
+template <int N> DEVICE void give_all(float2 (&values)[N], float2 mine) {
   if (threadIdx.x < N) store_remote(&values[blockIdx.x % N], threadIdx.x, mine);
   cluster_arrive();
   cluster_wait();
+}
+// The same, once in a kernel whose first statement is cluster_arrive().
+template <int N> DEVICE void exchange(float2 (&values)[N], float2 mine) {
+  cluster_wait();
+  give_all(values, mine);
 }

@@ -20,6 +20,7 @@ ACCESS_BYTES = 16
 """What one thread loads or stores at once, a *pack*; arrays must be aligned to it."""
 
 FLAT_THREADS = 256
+MATRIX_THREADS = 256
 ROWS_A_THREAD = 2
 """The constant ROWS of matrix.cuh."""
 
@@ -58,7 +59,7 @@ class Source:
 
         dtype = checked(*arrays)
         rows, packs = shape[0], packs_in_row(shape[1], dtype)
-        threads = min(FLAT_THREADS, _power_of_two(packs))
+        threads = min(MATRIX_THREADS, _power_of_two(packs))
         across = -(-packs // threads)
         args = (*arrays, np.int64(rows), np.int32(packs), np.int32(across))
         return self.bind(kernel, dtype, across * -(-rows // ROWS_A_THREAD), threads, args)

@@ -1,21 +1,21 @@
 // __launch_bounds__ caps registers at 64, so that a block of 1024 threads can be launched at all
-#define LAYERNORM_OF_BLOCK(P)                                                            \
-  KERNEL __launch_bounds__(1024, 1) layernorm_##P(                                       \
-      const T* __restrict__ x, const T* __restrict__ gamma, const T* __restrict__ beta,  \
-      T* __restrict__ y, int packs, float epsilon) {                                     \
-    __shared__ float shared[2 * 32];                                                     \
-    norm_in_registers<true, false, P>(BlockTeam{shared}, blockIdx.x, gridDim.x,          \
-        {x, nullptr, gamma, beta, nullptr, y, packs, epsilon});                          \
+#define LAYERNORM_OF_BLOCK(P)                                                                                    \
+  KERNEL __launch_bounds__(1024, 1) layernorm_##P(                                                               \
+      const T* __restrict__ x, const T* __restrict__ gamma, const T* __restrict__ beta,                          \
+      T* __restrict__ y, int packs, float epsilon) {                                                             \
+    __shared__ float shared[2 * 32];                                                                             \
+    const Norm norm{x, nullptr, gamma, beta, nullptr, y, packs, epsilon};                                        \
+    with_block<P>(shared, packs, [&](auto team) { norm_in_registers<true, false, P>(team, gridDim.x, norm); });  \
   }
 LAYERNORM_OF_BLOCK(1)
 LAYERNORM_OF_BLOCK(2)
-#define LAYERNORM_OF_LANES(P)                                                            \
-  KERNEL layernorm_lanes_##P(                                                            \
-      const T* __restrict__ x, const T* __restrict__ gamma, const T* __restrict__ beta,  \
-      T* __restrict__ y, int packs, int lanes, i64 rows, float epsilon) {                \
-    const LaneTeam team{lanes};                                                          \
-    norm_in_registers<true, false, P>(team, team.row(), rows,                            \
-        {x, nullptr, gamma, beta, nullptr, y, packs, epsilon});                          \
+LAYERNORM_OF_BLOCK(4)
+#define LAYERNORM_OF_LANES(P)                                                                                    \
+  KERNEL layernorm_lanes_##P(                                                                                    \
+      const T* __restrict__ x, const T* __restrict__ gamma, const T* __restrict__ beta,                          \
+      T* __restrict__ y, int packs, int lanes, i64 rows, float epsilon) {                                        \
+    const Norm norm{x, nullptr, gamma, beta, nullptr, y, packs, epsilon};                                        \
+    with_lanes<P>(lanes, rows, packs, [&](auto team) { norm_in_registers<true, false, P>(team, rows, norm); });  \
   }
 LAYERNORM_OF_LANES(1)
-LAYERNORM_OF_LANES(4)
+LAYERNORM_OF_LANES(2)

@@ -3,7 +3,8 @@
 Formula: layer normalisation (Ba, Kiros and Hinton, 2016), with the biased variance; ε = 1e-5.
 Traffic in units of rows × cols elements: fused 1 + 1 = 2; step by step mean 1, subtract 2, square 2, mean 1, divide 2,
 scale 2, shift 2: 12. Expected gain 6.0. Column vectors and row statistics count once. `fused_multipass` reads the row
-twice and counts 3, though the second time a part of it comes from the cache.
+twice and counts 3, though the second time a part of it comes from the cache. Where one block has a row, gamma and beta
+come from the cache for every row, which of long rows is more than the row itself.
 """
 
 from functools import partial
@@ -18,7 +19,7 @@ from kernels.dtypes import element_bytes
 from kernels.launch import Launch, array_module, launch, row_statistics_dtype
 from kernels.rows import MOST_PACKS_IN_REGISTERS, by_row, cluster_size, held, on_chip, row_kernels, streamed
 
-SOURCE = Source(("row.cuh", "norm.cuh", "layernorm.cu"), registers=dict.fromkeys(row_kernels("layernorm", 2), 64))
+SOURCE = Source(("row.cuh", "norm.cuh", "layernorm.cu"), registers=dict.fromkeys(row_kernels("layernorm", 4), 64))
 LONG = Source(
     ("row.cuh", "norm.cuh", "long_row.cuh", "cluster.cuh", "moments.cuh", "layernorm_long.cu"),
     registers={
@@ -31,6 +32,9 @@ LONG = Source(
 )
 
 EPSILON = 1e-5
+
+PACKS_A_THREAD = 4
+"""What a thread of `fused` holds of a row: with 1, too little is under way while the block waits for its sums."""
 
 PACKS_OF_A_CLUSTER_BLOCK = 2048
 """What a block of `fused_cluster` holds in registers; as much of gamma and of beta is in its shared memory."""
@@ -82,7 +86,7 @@ def fused(x: Any, gamma: Any, beta: Any, **_: object) -> tuple[Launch, Any]:
     packs = packs_in_row(x.shape[1], checked(*arrays))
     epsilon = np.float32(EPSILON)
     if packs <= MOST_PACKS_IN_REGISTERS:
-        return launch(by_row(SOURCE, "layernorm", x.shape, arrays, epsilon, packs_a_thread=1)), y
+        return launch(by_row(SOURCE, "layernorm", x.shape, arrays, epsilon, packs_a_thread=PACKS_A_THREAD)), y
     return launch(held(LONG, "layernorm_held", on_chip(packs, 1, x), x.shape[0], arrays, np.int32(packs), epsilon)), y
 
 

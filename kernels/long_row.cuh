@@ -32,7 +32,13 @@ template <int P> struct Held {
 
   // at(c): where pack c is in `from`. What goes to registers is asked for first, since it is used first.
   template <class At> MEMBER void fetch(const T* from, At at) {
+    fetch_registers(from, at);
+    fetch_shared(from, at);
+  }
+  template <class At> MEMBER void fetch_registers(const T* from, At at) {
     each_pack<P>(packs, [&](int k, int c) { registers[k] = reinterpret_cast<const uint4*>(from)[at(c)]; });
+  }
+  template <class At> MEMBER void fetch_shared(const T* from, At at) {
     for (int c = threadIdx.x + P * blockDim.x; c < packs; c += blockDim.x)
       copy_async(shared + c - P * blockDim.x, from, at(c));
   }

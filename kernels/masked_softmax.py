@@ -16,7 +16,7 @@ from kernels import steps as step
 from kernels.cuda_source import MOST_THREADS, Source, checked, pack_elements, packs_in_row
 from kernels.dtypes import element_bytes
 from kernels.launch import Launch, array_module, launch
-from kernels.rows import by_row, row_kernels
+from kernels.rows import MOST_PACKS_OF_LANES, by_row, row_kernels
 
 SOURCE = Source(
     ("row.cuh", "softmax.cuh", "masked_softmax.cu"),
@@ -25,6 +25,10 @@ SOURCE = Source(
 
 SCALE = 0.125
 MOST_PACKS = 2 * MOST_THREADS
+
+PACKS_A_THREAD = 2
+HEADS_A_BLOCK = 32
+"""Heads whose rows a block takes one after the other, with the mask's row in registers."""
 
 
 def unfused(x: Any, mask: Any, **_: object) -> tuple[Launch, Any]:
@@ -59,16 +63,21 @@ def steps(x: Any, mask: Any, **_: object) -> tuple[Launch, Any]:
 
 
 def fused(x: Any, mask: Any, **_: object) -> tuple[Launch, Any]:
-    """One kernel; a row stays in the registers of some lanes or of a block."""
+    """One kernel; a row stays in the registers of some lanes or of a block, which keeps the mask's for some heads."""
     out = array_module(x).empty_like(x)
     heads, queries, keys = x.shape
-    dtype = checked(x, mask, out)
-    if packs_in_row(keys, dtype) > MOST_PACKS:
+    arrays, packs = (x, mask, out), packs_in_row(keys, dtype := checked(x, mask, out))
+    if packs <= MOST_PACKS_OF_LANES:
+        scalars = (np.int32(queries), np.float32(SCALE))
+        call = by_row(SOURCE, "masked_softmax", (heads * queries, keys), arrays, *scalars, packs_a_thread=1)
+        return launch(call), out
+    if packs > MOST_PACKS:
         most = MOST_PACKS * pack_elements(dtype)
         raise ValueError(f"a row of {keys} {dtype} elements and its mask do not fit in registers; the most is {most}")
-    scalars = (np.int32(queries), np.float32(SCALE))
-    rows = (heads * queries, keys)
-    return launch(by_row(SOURCE, "masked_softmax", rows, (x, mask, out), *scalars, packs_a_thread=1)), out
+    blocks = (queries * -(-heads // HEADS_A_BLOCK), keys)
+    scalars = (np.int32(queries), np.int32(heads), np.int32(HEADS_A_BLOCK), np.float32(SCALE))
+    call = SOURCE.by_row("masked_softmax", blocks, arrays, *scalars, packs_a_thread=PACKS_A_THREAD)
+    return launch(call), out
 
 
 def reference(x: Any, mask: Any, **_: object) -> Any:

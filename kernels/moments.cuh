@@ -18,16 +18,18 @@ struct Moments {
     merge(of_pack);
   }
 };
-DEVICE Moments over_warp(Moments mine) {
-  for (int m = 16; m; m >>= 1)
+// over `lanes` neighbours of a warp, a power of two
+DEVICE Moments over_lanes(Moments mine, int lanes) {
+  for (int m = lanes / 2; m; m >>= 1)
     mine.merge({__shfl_xor_sync(0xffffffffu, mine.count, m), __shfl_xor_sync(0xffffffffu, mine.mean, m),
                 __shfl_xor_sync(0xffffffffu, mine.squares, m)});
   return mine;
 }
+DEVICE Moments over_warp(const Moments& mine) { return over_lanes(mine, 32); }
 DEVICE Moments over_block(Moments mine, Moments* shared) {
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
   mine = over_warp(mine);
   if (lane == 0) shared[warp] = mine;
   __syncthreads();
-  return over_warp(lane < warps ? shared[lane] : Moments{0.f, 0.f, 0.f});
+  return over_lanes(shared[lane & (warps - 1)], warps);
 }

@@ -24,6 +24,8 @@ SOURCE = Source(
 
 EPSILON = rmsnorm.EPSILON
 
+PACKS_A_THREAD = 1
+
 
 def unfused(x: Any, residual: Any, gamma: Any, **_: object) -> tuple[Launch, Any]:
     """One library call a step, into buffers that exist already."""
@@ -53,7 +55,7 @@ def fused(x: Any, residual: Any, gamma: Any, **_: object) -> tuple[Launch, Any]:
     xp = array_module(x)
     h, y = xp.empty_like(x), xp.empty_like(x)
     arrays = (x, residual, gamma, h, y)
-    call = by_row(SOURCE, "residual_rmsnorm", x.shape, arrays, np.float32(EPSILON), packs_a_thread=1)
+    call = by_row(SOURCE, "residual_rmsnorm", x.shape, arrays, np.float32(EPSILON), packs_a_thread=PACKS_A_THREAD)
     return launch(call), (h, y)
 
 

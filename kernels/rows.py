@@ -8,7 +8,12 @@ from kernels.cuda_source import ACCESS_BYTES, FLAT_THREADS, Source, checked, pac
 from kernels.launch import KernelCall
 
 WARP = 32
-PACKS_A_LANE = (1, 4)
+PACKS_A_LANE = (1, 2)
+LANE_PACKS = 2
+"""The constant of that name of row.cuh: what a lane holds, of one row or of several."""
+
+MOST_PACKS_OF_LANES = max(PACKS_A_LANE) * WARP
+"""Longer rows belong to a block."""
 
 MOST_PACKS_IN_REGISTERS = 2048
 """Longer rows are held in shared memory too: in registers alone, so few blocks fit a multiprocessor that it waits."""
@@ -43,7 +48,7 @@ def by_row(
 ) -> KernelCall:
     """Bind a kernel with the row in registers, for its length: arguments are arrays, packs a row, …, scalars.
 
-    A row of up to 128 packs belongs to some lanes of a warp: `kernel_lanes_P` for P = 1 or 4 packs a lane has lanes and
+    A row of up to 64 packs belongs to some lanes of a warp: `kernel_lanes_P` for P = 1 or 2 packs a lane has lanes and
     rows before the scalars. A longer one belongs to a block: `kernel_P` for P = 1, 2 and 4, up to what the row needs of
     1024 threads.
     """
@@ -54,7 +59,8 @@ def by_row(
         return source.by_row(kernel, shape, arrays, *scalars, packs_a_thread=packs_a_thread)
     lanes = 1 << (-(-packs // of_a_lane) - 1).bit_length()
     args = (*arrays, np.int32(packs), np.int32(lanes), np.int64(rows), *scalars)
-    return source.bind(f"{kernel}_lanes_{of_a_lane}", dtype, -(-rows * lanes // FLAT_THREADS), FLAT_THREADS, args)
+    blocks = -(-rows * lanes * of_a_lane // (FLAT_THREADS * LANE_PACKS))
+    return source.bind(f"{kernel}_lanes_{of_a_lane}", dtype, blocks, FLAT_THREADS, args)
 
 
 class OnChip(NamedTuple):

@@ -1,39 +1,39 @@
 // Softmax of a row in registers.
 constexpr float LOG2_E = 1.4426950408889634f;
 
-// 2 to the power of x; results below 2^-126 are zero
-DEVICE float exp2_of(float x) {
-#ifdef __CUDA_ARCH__
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-#else
-  return exp2f(x);
-#endif
-}
-
-// Replaces the team's values by their softmax and stores them. An exponent is a difference times log2(e), not a
-// difference of products: the latter would cancel where the values are large.
-template <int P, class Team> DEVICE void softmax_of(Team team, int packs, float (&v)[P][VEC], T* y, i64 start) {
-  float most = NEG_INF;
-  each_pack<P>(team, packs, [&](int k, int) {
+// Replaces the values of the team's rows by their softmax and stores them; row r has `packs[r]` packs. An exponent is
+// a difference times log2(e), not a difference of products: the latter would cancel where the values are large.
+template <int R, int P, class Team>
+DEVICE void softmax_of(Team team, const int (&packs)[R], Floats (&v)[R][P], T* y, const i64 (&start)[R]) {
+  float most[R], sum[R];
 #pragma unroll
-    for (int j = 0; j < VEC; ++j) most = fmaxf(most, v[k][j]);
-  });
-  most = team.max(most);
-  float sum = 0.f;
-  each_pack<P>(team, packs, [&](int k, int) {
+  for (int r = 0; r < R; ++r) {
+    most[r] = NEG_INF;
+    each_pack<P>(team, packs[r], [&](int k, int) {
 #pragma unroll
-    for (int j = 0; j < VEC; ++j) {
-      v[k][j] = exp2_of((v[k][j] - most) * LOG2_E);
-      sum += v[k][j];
-    }
-  });
-  const float share = 1.f / team.sum(sum);
-  each_pack<P>(team, packs, [&](int k, int c) {
-    Pack r;
+      for (int j = 0; j < VEC; ++j) most[r] = fmaxf(most[r], v[r][k].v[j]);
+    });
+  }
+  team.max(most);
 #pragma unroll
-    for (int j = 0; j < VEC; ++j) from_float(v[k][j] * share, &r.v[j]);
-    store(y, start + c, r);
-  });
+  for (int r = 0; r < R; ++r) {
+    sum[r] = 0.f;
+    each_pack<P>(team, packs[r], [&](int k, int) {
+#pragma unroll
+      for (int j = 0; j < VEC; ++j) {
+        v[r][k].v[j] = exp2_of((v[r][k].v[j] - most[r]) * LOG2_E);
+        sum[r] += v[r][k].v[j];
+      }
+    });
+  }
+  team.sum(sum);
+#pragma unroll
+  for (int r = 0; r < R; ++r) {
+    const float share = 1.f / sum[r];
+    each_pack<P>(team, packs[r], [&](int k, int c) {
+#pragma unroll
+      for (int j = 0; j < VEC; ++j) v[r][k].v[j] *= share;
+      store(y, start[r] + c, packed(v[r][k]));
+    });
+  }
 }

@@ -35,6 +35,8 @@ LONG = Source(
     },
 )
 
+PACKS_A_THREAD = 2
+
 PACKS_OF_A_PART = 1024
 """What a block of `fused_split` is given: four loads for each of 256 threads."""
 
@@ -76,7 +78,7 @@ def fused(x: Any, **_: object) -> tuple[Launch, Any]:
     out = array_module(x).empty_like(x)
     packs = packs_in_row(x.shape[1], checked(x, out))
     if packs <= MOST_PACKS_IN_REGISTERS:
-        return launch(by_row(SOURCE, "softmax", x.shape, (x, out), packs_a_thread=2)), out
+        return launch(by_row(SOURCE, "softmax", x.shape, (x, out), packs_a_thread=PACKS_A_THREAD)), out
     return launch(held(LONG, "softmax_held", on_chip(packs, 1, x), x.shape[0], (x, out), np.int32(packs))), out
 
 

@@ -35,11 +35,10 @@ DEVICE Online over_parts(const float2* parts, int count) {  // every warp for it
   return over_warp(all);
 }
 DEVICE Pack share_of(const Pack& p, const Online& all, float share) {
-  Pack r;
+  Floats x = unpacked(p);
 #pragma unroll
-  for (int j = 0; j < VEC; ++j)
-    from_float(exp2_of((to_float(p.v[j]) - all.most) * LOG2_E) * share, &r.v[j]);
-  return r;
+  for (int j = 0; j < VEC; ++j) x.v[j] = exp2_of((x.v[j] - all.most) * LOG2_E) * share;
+  return packed(x);
 }
 
 // N blocks a row, each with its part held on the chip

@@ -75,8 +75,8 @@ class Benchmark:
     variants: Mapping[str, Variant]
     baseline: str
     reference: Callable[..., Any]
-    axes: Mapping[str, Mapping[str, tuple[Scalar, ...]]]
-    """Per backend: axis name → values."""
+    axes: Mapping[str, tuple[Mapping[str, tuple[Scalar, ...]], ...]]
+    """Per backend: axis name → values, of each product."""
     traffic: Callable[..., Mapping[str, Any]]
     tolerance: Mapping[str, float]
     min_effect: float
@@ -94,9 +94,9 @@ class Benchmark:
             return []
         names = (self.baseline, *(name for name in self.variants if name != self.baseline))
         present = tuple(name for name in names if backend in self.variants[name].builds)
-        axes = self.axes[backend]
         return [
             self._case(suite, backend, present, dict(zip(axes, values, strict=True)))
+            for axes in self.axes[backend]
             for values in itertools.product(*axes.values())
         ]
 
@@ -150,7 +150,7 @@ def benchmark(
     *,
     variants: Mapping[str, Build | Variant],
     reference: Callable[..., Any],
-    axes: Mapping[str, Any],
+    axes: Mapping[str, Any] | Sequence[Mapping[str, Any]],
     traffic: Callable[..., Mapping[str, Any]],
     baseline: str = "unfused",
     tolerance: Mapping[str, float] = MappingProxyType({}),
@@ -173,7 +173,8 @@ def benchmark(
     inputs (integers stay as they are), written with the array's own methods and the functions NumPy and CuPy
     share, so that it runs where the data is.
 
-    `axes`: axis name → values (numbers, strings, booleans), or per backend `{"cuda": {...}, "cpu": {...}}`.
+    `axes`: axis name → values (numbers, strings, booleans), or per backend `{"cuda": {...}, "cpu": {...}}`; a list of
+    such mappings where one axis depends on another: every one of them is expanded.
 
     `traffic(**params)`: `{"reads": bytes, "writes": bytes, "moved": {variant: bytes}, "flops": n}` with
     `reads` each distinct input once, `writes` each output once, `moved` what a variant's kernels move.
@@ -233,11 +234,14 @@ def _variants(where: str, name: str, declared: Mapping[str, Build | Variant]) ->
     return made
 
 
-def _axes(where: str, name: str, axes: Mapping[str, Any]) -> dict[str, Mapping[str, tuple[Scalar, ...]]]:
-    if axes and set(axes) <= set(BACKENDS):
-        return {backend: _one_axes(where, name, mapping) for backend, mapping in axes.items()}
-    both = _one_axes(where, name, axes)
-    return dict.fromkeys(BACKENDS, both)
+def _axes(where: str, name: str, axes: Any) -> dict[str, tuple[Mapping[str, tuple[Scalar, ...]], ...]]:
+    if isinstance(axes, Mapping) and axes and set(axes) <= set(BACKENDS):
+        return {backend: _products(where, name, products) for backend, products in axes.items()}
+    return dict.fromkeys(BACKENDS, _products(where, name, axes))
+
+
+def _products(where: str, name: str, axes: Any) -> tuple[Mapping[str, tuple[Scalar, ...]], ...]:
+    return tuple(_one_axes(where, name, product) for product in ([axes] if isinstance(axes, Mapping) else axes))
 
 
 def _one_axes(where: str, name: str, axes: Mapping[str, Any]) -> Mapping[str, tuple[Scalar, ...]]:
@@ -279,7 +283,7 @@ def _check(made: Benchmark) -> None:
     for what, function in (("reference", made.reference), ("traffic", made.traffic)):
         if not callable(function):
             raise SuiteError(f"{made.where}: {what} is {function!r}, not a function")
-    for backend, axes in made.axes.items():
+    for backend, axes in ((backend, axes) for backend, products in made.axes.items() for axes in products):
         try:
             inspect.signature(made.inputs).bind(None, **dict.fromkeys(axes))
         except TypeError as error:
@@ -291,7 +295,7 @@ def _check(made: Benchmark) -> None:
 def collect_suite(module: ModuleType, suite: str) -> list[Benchmark]:
     """The benchmarks that are module-level values of `module`, in order of definition.
 
-    Raises SuiteError where two of them have the same case key, naming both.
+    Raises SuiteError where two cases have the same key, naming their benchmarks.
     """
     seen: dict[int, Benchmark] = {}
     for value in vars(module).values():
@@ -302,7 +306,7 @@ def collect_suite(module: ModuleType, suite: str) -> list[Benchmark]:
         owners: dict[str, Benchmark] = {}
         for made in benchmarks:
             for case in made.cases(suite, backend):
-                other = owners.setdefault(case.key, made)
-                if other is not made:
+                if other := owners.get(case.key):
                     raise SuiteError(f"suite {suite}: {other.where} and {made.where} both declare the case {case.key}")
+                owners[case.key] = made
     return benchmarks

@@ -11,7 +11,10 @@ from kernels import silu_mul as silu
 from perftrack.declare import benchmark, variant
 
 MATRIX = {
-    "cuda": {"dtype": ["float32", "float16"], "rows": [16384], "cols": [4096]},
+    "cuda": [
+        {"dtype": ["float32"], "rows": [16384], "cols": [4096]},
+        {"dtype": ["float16"], "rows": [32768], "cols": [4096]},
+    ],
     "cpu": {"dtype": ["float32"], "rows": [512], "cols": [2048]},
 }
 
@@ -34,7 +37,7 @@ AMR = {
     },
     reference=amr.reference,
     axes={
-        "cuda": {"dtype": ["float32", "float16", "bfloat16"], "n": [2**26]},
+        "cuda": [{"dtype": ["float32"], "n": [2**26]}, {"dtype": ["float16", "bfloat16"], "n": [2**27]}],
         "cpu": {"dtype": ["float32", "float64"], "n": [2**20]},
     },
     traffic=amr.traffic,
@@ -47,7 +50,7 @@ def add_mul_relu(rng: Any, dtype: str, n: int) -> Any:
 @benchmark(
     variants=AMR,
     reference=amr.reference,
-    axes={"cuda": {"dtype": ["float16"], "n": [2**26 - 3]}},
+    axes={"cuda": {"dtype": ["float16"], "n": [2**27 - 3]}},
     traffic=amr.traffic,
 )
 def add_mul_relu_odd(rng: Any, dtype: str, n: int) -> Any:
@@ -103,7 +106,13 @@ def norm_scale_relu(rng: Any, dtype: str, rows: int, cols: int) -> Any:
         "torch_jit": variant(cuda=gelu.torch_jit, requires=["torch"], tolerance=4),  # what it fuses is its own affair
     },
     reference=gelu.reference,
-    axes=MATRIX | {"cuda": {"dtype": ["float32", "float16", "bfloat16"], "rows": [16384], "cols": [4096]}},
+    axes=MATRIX
+    | {
+        "cuda": [
+            {"dtype": ["float32"], "rows": [16384], "cols": [4096]},
+            {"dtype": ["float16", "bfloat16"], "rows": [32768], "cols": [4096]},
+        ]
+    },
     traffic=gelu.traffic,
 )
 def bias_gelu(rng: Any, dtype: str, rows: int, cols: int) -> Any:
@@ -121,7 +130,7 @@ def bias_gelu(rng: Any, dtype: str, rows: int, cols: int) -> Any:
         "vllm": variant(cuda=vllm_ops.silu_mul, requires=["torch", "vllm"], tolerance=4),
     },
     reference=silu.reference,
-    axes={"cuda": {"dtype": ["bfloat16"], "n": [2**26]}},
+    axes={"cuda": {"dtype": ["bfloat16"], "n": [2**27]}},
     traffic=silu.traffic,
 )
 def silu_mul(rng: Any, dtype: str, n: int) -> Any:
@@ -137,7 +146,7 @@ def silu_mul(rng: Any, dtype: str, n: int) -> Any:
         "torch_compile": variant(cuda=gelu_scaled.torch_compile, requires=["torch"]),
     },
     reference=gelu_scaled.reference,
-    axes={"cuda": {"dtype": ["float16"], "n": [2**26]}},
+    axes={"cuda": {"dtype": ["float16"], "n": [2**27]}},
     traffic=gelu_scaled.traffic,
 )
 def gelu_scale(rng: Any, dtype: str, n: int) -> Any:

@@ -33,7 +33,10 @@ def _gain(rng: Any, like: Any, cols: int) -> Any:
     },
     reference=add_layernorm.reference,
     axes={
-        "cuda": {"dtype": ["float32", "float16", "bfloat16"], "rows": [16384], "cols": [4096]},
+        "cuda": [
+            {"dtype": ["float32"], "rows": [16384], "cols": [4096]},
+            {"dtype": ["float16", "bfloat16"], "rows": [32768], "cols": [4096]},
+        ],
         "cpu": {"dtype": ["float32"], "rows": [512], "cols": [2048]},
     },
     traffic=add_layernorm.traffic,
@@ -60,7 +63,7 @@ def _layer_norm_inputs(rng: Any, dtype: str, rows: int, cols: int) -> Any:
         "cudnn": variant(cuda=norm_cudnn.layernorm, requires=["torch", "cudnn"]),
     },
     reference=layernorm.reference,
-    axes={"cuda": {"dtype": ["float16", "bfloat16"], "rows": [16384], "cols": [4096]}},
+    axes={"cuda": {"dtype": ["float16", "bfloat16"], "rows": [32768], "cols": [4096]}},
     traffic=layernorm.traffic,
 )
 def layer_norm(rng: Any, dtype: str, rows: int, cols: int) -> Any:
@@ -118,7 +121,12 @@ def _rms_norm_variants() -> dict[str, Variant]:
 @benchmark(
     variants=_rms_norm_variants(),
     reference=rmsnorm.reference,
-    axes={"cuda": {"dtype": ["float32", "bfloat16"], "rows": [16384], "cols": [4096]}},
+    axes={
+        "cuda": [
+            {"dtype": ["float32"], "rows": [16384], "cols": [4096]},
+            {"dtype": ["bfloat16"], "rows": [32768], "cols": [4096]},
+        ]
+    },
     traffic=rmsnorm.traffic,
 )
 def rms_norm(rng: Any, dtype: str, rows: int, cols: int) -> Any:
@@ -148,7 +156,7 @@ def rms_norm_heads(rng: Any, dtype: str, rows: int, cols: int) -> Any:
         "liger": variant(cuda=norm_liger.residual_rmsnorm, requires=["torch", "liger_kernel"]),
     },
     reference=residual_rmsnorm.reference,
-    axes={"cuda": {"dtype": ["float16", "bfloat16"], "rows": [16384], "cols": [4096]}},
+    axes={"cuda": {"dtype": ["float16", "bfloat16"], "rows": [32768], "cols": [4096]}},
     traffic=residual_rmsnorm.traffic,
 )
 def residual_rms_norm(rng: Any, dtype: str, rows: int, cols: int) -> Any:

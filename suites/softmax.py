@@ -21,7 +21,10 @@ from perftrack.declare import benchmark, variant
     },
     reference=kernel.reference,
     axes={
-        "cuda": {"dtype": ["float32", "float16", "bfloat16"], "rows": [16384], "cols": [4096]},
+        "cuda": [
+            {"dtype": ["float32"], "rows": [16384], "cols": [4096]},
+            {"dtype": ["float16", "bfloat16"], "rows": [32768], "cols": [4096]},
+        ],
         "cpu": {"dtype": ["float32", "float64"], "rows": [256], "cols": [2048]},
     },
     traffic=kernel.traffic,
@@ -41,7 +44,12 @@ def softmax(rng: Any, dtype: str, rows: int, cols: int) -> Any:
         "triton": variant(cuda=softmax_triton.softmax, requires=["torch", "triton"]),
     },
     reference=kernel.reference,
-    axes={"cuda": {"dtype": ["float16"], "rows": [524288], "cols": [128, 1024]}},
+    axes={
+        "cuda": [
+            {"dtype": ["float16"], "rows": [1048576], "cols": [128]},
+            {"dtype": ["float16"], "rows": [524288], "cols": [1024]},
+        ]
+    },
     traffic=kernel.traffic,
 )
 def softmax_narrow(rng: Any, dtype: str, rows: int, cols: int) -> Any:

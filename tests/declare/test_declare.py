@@ -71,6 +71,18 @@ def test_axes_and_variants_differ_by_backend():
     assert made.variants["fused"].requires["cpu"] == ("numba",)
 
 
+def test_an_axis_may_depend_on_another():
+    made = declare(axes=[{"n": [4], "dtype": ["float32"]}, {"n": [8], "dtype": ["float16", "bfloat16"]}])
+    assert [case.key for case in made.cases("s", "cuda")] == [
+        "scale[dtype=float32,n=4]",
+        "scale[dtype=float16,n=8]",
+        "scale[dtype=bfloat16,n=8]",
+    ]
+    twice = declare(axes=[{"n": [4], "dtype": ["float32"]}, {"n": [4, 8], "dtype": ["float32"]}])
+    with pytest.raises(SuiteError, match=r"both declare the case scale\[dtype=float32,n=4\]"):
+        collect_suite(suite(twice), "s")
+
+
 def test_no_cases_where_the_baseline_has_no_code():
     made = declare(variants={"unfused": variant(cuda=build), "fused": build})
     assert made.cases("s", "cpu") == []

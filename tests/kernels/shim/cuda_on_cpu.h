@@ -41,6 +41,7 @@ inline float __int_as_float(unsigned bits) {
   return x;
 }
 inline float __fdividef(float a, float b) { return a / b; }
+inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned long long)a * b >> 32; }
 inline int min(int a, int b) { return a < b ? a : b; }
 inline float rsqrtf(float x) { return 1.f / sqrtf(x); }
 
