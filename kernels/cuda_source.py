@@ -71,11 +71,12 @@ class Source:
         arrays: tuple[Any, ...],
         *scalars: Any,
         packs_a_thread: int = MOST_PACKS_A_THREAD,
+        most_threads: int = MOST_THREADS,
         sized: bool = True,
     ) -> KernelCall:
         """Bind a kernel with one block a row, the row in registers: arguments are arrays, packs a row, scalars.
 
-        A thread holds `packs_a_thread` packs, more where the row has more than that for 1024 threads. A `sized`
+        A thread holds `packs_a_thread` packs, up to four where the row has more than that for `most_threads`. A `sized`
         kernel exists for 1, 2 and 4 packs a thread, as `kernel_1`, `kernel_2` and `kernel_4`.
         """
         import numpy as np
@@ -83,10 +84,10 @@ class Source:
         dtype = checked(*arrays)
         packs = packs_in_row(shape[1], dtype)
         held = packs_a_thread
-        while packs > held * MOST_THREADS:
+        while packs > held * most_threads and held < MOST_PACKS_A_THREAD:
             held *= 2
-        if held > MOST_PACKS_A_THREAD:
-            most = MOST_PACKS_A_THREAD * MOST_THREADS * pack_elements(dtype)
+        if packs > held * MOST_THREADS:
+            most = held * MOST_THREADS * pack_elements(dtype)
             raise ValueError(f"a row of {shape[1]} {dtype} elements does not fit in registers; the most is {most}")
         threads = _power_of_two(-(-packs // held))
         name = f"{kernel}_{_power_of_two(-(-packs // threads), least=1)}" if sized else kernel

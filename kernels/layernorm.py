@@ -33,8 +33,11 @@ LONG = Source(
 
 EPSILON = 1e-5
 
-PACKS_A_THREAD = 4
-"""What a thread of `fused` holds of a row: with 1, too little is under way while the block waits for its sums."""
+PACKS_A_THREAD = 2
+"""What a thread of `fused` holds of a row: with 1, too little is under way while the block waits for its sums; 4 take so
+many registers that fewer threads run at the same time."""
+MOST_THREADS = 512
+"""The launch bound of layernorm.cu for so many packs a thread."""
 
 PACKS_OF_A_CLUSTER_BLOCK = 2048
 """What a block of `fused_cluster` holds in registers; as much of gamma and of beta is in its shared memory."""
@@ -86,7 +89,8 @@ def fused(x: Any, gamma: Any, beta: Any, **_: object) -> tuple[Launch, Any]:
     packs = packs_in_row(x.shape[1], checked(*arrays))
     epsilon = np.float32(EPSILON)
     if packs <= MOST_PACKS_IN_REGISTERS:
-        return launch(by_row(SOURCE, "layernorm", x.shape, arrays, epsilon, packs_a_thread=PACKS_A_THREAD)), y
+        shape = {"packs_a_thread": PACKS_A_THREAD, "most_threads": MOST_THREADS}
+        return launch(by_row(SOURCE, "layernorm", x.shape, arrays, epsilon, **shape)), y
     return launch(held(LONG, "layernorm_held", on_chip(packs, 1, x), x.shape[0], arrays, np.int32(packs), epsilon)), y
 
 

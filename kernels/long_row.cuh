@@ -10,12 +10,9 @@ DEVICE void copy_async(Pack* to, const T* from, i64 pack) {
                : "memory");
 }
 DEVICE void copies_arrived() { asm volatile("cp.async.wait_all;" ::: "memory"); }
-// Makes the compiler forget what it derived from these bits, which it would else keep in registers beside them.
-DEVICE void forget(uint4& bits) { asm volatile("" : "+r"(bits.x), "+r"(bits.y), "+r"(bits.z), "+r"(bits.w)); }
 #else
 DEVICE void copy_async(Pack* to, const T* from, i64 pack) { *to = load(from, pack); }
 DEVICE void copies_arrived() {}
-DEVICE void forget(uint4&) {}
 #endif
 
 DEVICE Pack* dynamic_shared() {

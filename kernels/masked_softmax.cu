@@ -71,7 +71,7 @@ DEVICE void masked_softmax_of_lanes(const Team& team, i64 rows, const T* x, cons
 #define MASKED_SOFTMAX_OF_LANES(P)                                                                         \
   KERNEL masked_softmax_lanes_##P(const T* __restrict__ x, const T* __restrict__ mask, T* __restrict__ y,  \
                                   int packs, int lanes, i64 rows, int queries, float scale) {              \
-    with_lanes<P>(lanes, rows, packs, [&](auto team) {                                                     \
+    with_lanes<2, P>(lanes, rows, packs, [&](auto team) {                                                  \
       masked_softmax_of_lanes<P>(team, rows, x, mask, y, packs, queries, scale);                           \
     });                                                                                                    \
   }

@@ -28,54 +28,65 @@ DEVICE Pack sum_of(const Pack& a, const Pack& b) {
   return packed(x);
 }
 
-// P packs of each row of the team belong to a thread
+// Mean and 1 / √(variance + ε) of a row from sums of what its elements and their squares are beyond a pivot, one of
+// them: both sums take one turn over the team, and the variance cancels only where the pivot is many standard
+// deviations from the mean.
+struct Statistics { float mean, rstd; };
+DEVICE Statistics statistics_of(float pivot, float sum, float squares, const Norm& norm) {
+  const float beyond = sum * norm.share(), variance = fmaxf(squares * norm.share() - beyond * beyond, 0.f);
+  return {pivot + beyond, rsqrtf(variance + norm.epsilon)};
+}
+
+// P packs of each row of the team belong to a thread. Gamma is asked for before the sums, which take a while, unless it
+// would be too much for the registers.
 template <bool CENTRED, bool RESIDUAL, int P, class Team>
 DEVICE void norm_in_registers(Team team, i64 rows, const Norm& norm) {
-  constexpr int R = Team::ROWS;
-  Pack held[R][P], other[R][P];
+  constexpr int R = Team::ROWS, SQUARES = CENTRED ? R : 0;
+  constexpr bool AHEAD = P <= 2;
+  Pack held[R][P], other[R][P], ahead[P];
   i64 start[R];
   int mine[R];
-  float sum[R], mean[R], squares[R];
+  float pivot[R], sums[SQUARES + R];  // those of the elements, where they are needed, and those of their squares
 #pragma unroll
   for (int r = 0; r < R; ++r) {
     const i64 row = team.row(r);
     start[r] = row * norm.packs;
     mine[r] = row < rows ? norm.packs : 0;
-    sum[r] = mean[r] = squares[r] = 0.f;
+    pivot[r] = sums[r] = sums[SQUARES + r] = 0.f;
     each_pack<P>(team, mine[r], [&](int k, int c) {
       held[r][k] = load(norm.x, start[r] + c);
       if (RESIDUAL) other[r][k] = load(norm.residual, start[r] + c);
     });
+    if (CENTRED && mine[r]) {
+      pivot[r] = to_float(norm.x[start[r] * VEC]);
+      if (RESIDUAL) pivot[r] += to_float(norm.residual[start[r] * VEC]);
+    }
   }
-  if (RESIDUAL)
-#pragma unroll
-    for (int r = 0; r < R; ++r)
-      each_pack<P>(team, mine[r], [&](int k, int c) {
-        held[r][k] = sum_of(held[r][k], other[r][k]);
-        store(norm.h, start[r] + c, held[r][k]);
-      });
-  if (CENTRED) {
-#pragma unroll
-    for (int r = 0; r < R; ++r)
-      each_pack<P>(team, mine[r], [&](int k, int) { each(held[r][k], [&](float v) { sum[r] += v; }); });
-    team.sum(sum);
-#pragma unroll
-    for (int r = 0; r < R; ++r) mean[r] = sum[r] * norm.share();
-  }
-  // a second pass over registers: the variance does not cancel
+  if (AHEAD) each_pack<P>(team, norm.packs, [&](int k, int c) { ahead[k] = load(norm.gamma, c); });
 #pragma unroll
   for (int r = 0; r < R; ++r)
-    each_pack<P>(team, mine[r], [&](int k, int) {
-      each(held[r][k], [&](float v) { squares[r] += (v - mean[r]) * (v - mean[r]); });
+    each_pack<P>(team, mine[r], [&](int k, int c) {
+      if (RESIDUAL) {
+        held[r][k] = sum_of(held[r][k], other[r][k]);
+        store(norm.h, start[r] + c, held[r][k]);
+      }
+      each(held[r][k], [&](float v) {
+        const float d = v - pivot[r];
+        if (CENTRED) sums[r] += d;
+        sums[SQUARES + r] += d * d;
+      });
     });
-  team.sum(squares);
+  team.sum(sums);
+  Statistics of[R];
+#pragma unroll
+  for (int r = 0; r < R; ++r) of[r] = statistics_of(pivot[r], CENTRED ? sums[r] : 0.f, sums[SQUARES + r], norm);
   each_pack<P>(team, norm.packs, [&](int k, int c) {
-    const Pack gamma = load(norm.gamma, c), beta = CENTRED ? load(norm.beta, c) : Pack();
+    const Pack gamma = AHEAD ? ahead[k] : load(norm.gamma, c), beta = CENTRED ? load(norm.beta, c) : Pack();
 #pragma unroll
     for (int r = 0; r < R; ++r) {
-      const float rstd = rsqrtf(squares[r] * norm.share() + norm.epsilon);
-      if (Team::WHOLE || mine[r])
-        store(norm.y, start[r] + c, normalised<CENTRED>(held[r][k], gamma, beta, mean[r], rstd));
+      if (!Team::WHOLE && !mine[r]) continue;
+      forget(*reinterpret_cast<uint4*>(&held[r][k]));
+      store(norm.y, start[r] + c, normalised<CENTRED>(held[r][k], gamma, beta, of[r].mean, of[r].rstd));
     }
   });
 }

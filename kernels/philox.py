@@ -36,7 +36,7 @@ def four_words(counters: Any, key: int) -> tuple[Any, Any, Any, Any]:
     c2 = c3 = counters ^ counters
     for k0, k1 in _keys(key):
         p0, p1 = c0 * _MULTIPLY[0], c2 * _MULTIPLY[1]
-        c0, c2 = _upper(p1) ^ c1 ^ int(k0), _upper(p0) ^ c3 ^ int(k1)
+        c0, c2 = _upper(p1) ^ c1 ^ k0, _upper(p0) ^ c3 ^ k1
         c1, c3 = p1 & _WORD, p0 & _WORD
     return c0, c1, c2, c3
 
@@ -86,11 +86,9 @@ def _fill(buffers: Any, key: int, first: int, out: Any) -> None:
     np.multiply(four.view("<u2").reshape(-1)[: out.size], out.dtype.type(1 / LEVELS), out=out)
 
 
-def _keys(key: int) -> tuple[tuple[np.uint64, np.uint64], ...]:
+def _keys(key: int) -> tuple[tuple[int, int], ...]:
     low, high = key & _WORD, key >> 32
-    return tuple(
-        (np.uint64((low + n * _WEYL[0]) & _WORD), np.uint64((high + n * _WEYL[1]) & _WORD)) for n in range(_ROUNDS)
-    )
+    return tuple(((low + n * _WEYL[0]) & _WORD, (high + n * _WEYL[1]) & _WORD) for n in range(_ROUNDS))
 
 
 @cache

@@ -10,13 +10,13 @@
 RESIDUAL_LAYERNORM_OF_BLOCK(1)
 RESIDUAL_LAYERNORM_OF_BLOCK(2)
 RESIDUAL_LAYERNORM_OF_BLOCK(4)
-#define RESIDUAL_LAYERNORM_OF_LANES(P)                                                                          \
-  KERNEL residual_layernorm_lanes_##P(                                                                          \
-      const T* __restrict__ x, const T* __restrict__ residual, const T* __restrict__ gamma,                     \
-      const T* __restrict__ beta, T* __restrict__ h,                                                            \
-      T* __restrict__ y, int packs, int lanes, i64 rows, float epsilon) {                                       \
-    const Norm norm{x, residual, gamma, beta, h, y, packs, epsilon};                                            \
-    with_lanes<P>(lanes, rows, packs, [&](auto team) { norm_in_registers<true, true, P>(team, rows, norm); });  \
+#define RESIDUAL_LAYERNORM_OF_LANES(P)                                                                             \
+  KERNEL residual_layernorm_lanes_##P(                                                                             \
+      const T* __restrict__ x, const T* __restrict__ residual, const T* __restrict__ gamma,                        \
+      const T* __restrict__ beta, T* __restrict__ h,                                                               \
+      T* __restrict__ y, int packs, int lanes, i64 rows, float epsilon) {                                          \
+    const Norm norm{x, residual, gamma, beta, h, y, packs, epsilon};                                               \
+    with_lanes<2, P>(lanes, rows, packs, [&](auto team) { norm_in_registers<true, true, P>(team, rows, norm); });  \
   }
 RESIDUAL_LAYERNORM_OF_LANES(1)
 RESIDUAL_LAYERNORM_OF_LANES(2)

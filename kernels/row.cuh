@@ -2,6 +2,13 @@
 // Blocks have 1, 2, 4, 8, 16 or 32 warps.
 #define NEG_INF __int_as_float(0xff800000)
 
+// Makes the compiler forget what it derived from these bits, which it would else keep in registers beside them.
+DEVICE void forget(uint4& bits) {
+#ifdef __CUDA_ARCH__
+  asm volatile("" : "+r"(bits.x), "+r"(bits.y), "+r"(bits.z), "+r"(bits.w));
+#endif
+}
+
 DEVICE float warp_sum(float x) {
   for (int m = 16; m; m >>= 1) x += __shfl_xor_sync(0xffffffffu, x, m);
   return x;
@@ -10,16 +17,26 @@ DEVICE float warp_max(float x) {
   for (int m = 16; m; m >>= 1) x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, m));
   return x;
 }
-// `shared`: 32 floats that no other reduction of the kernel uses, which saves a barrier
-DEVICE float block_sum(float x, float* shared) {
+// N sums at once; `shared`: 32 floats for each that no other reduction of the kernel uses, which saves a barrier
+template <int N> DEVICE void block_sums(float (&x)[N], float* shared) {
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
-  x = warp_sum(x);
-  if (warps == 1) return x;
-  if (lane == 0) shared[warp] = x;
+#pragma unroll
+  for (int n = 0; n < N; ++n) x[n] = warp_sum(x[n]);
+  if (warps == 1) return;
+  if (lane == 0)
+#pragma unroll
+    for (int n = 0; n < N; ++n) shared[32 * n + warp] = x[n];
   __syncthreads();
-  x = shared[lane & (warps - 1)];
-  for (int m = warps / 2; m; m >>= 1) x += __shfl_xor_sync(0xffffffffu, x, m);
-  return x;
+#pragma unroll
+  for (int n = 0; n < N; ++n) {
+    x[n] = shared[32 * n + (lane & (warps - 1))];
+    for (int m = warps / 2; m; m >>= 1) x[n] += __shfl_xor_sync(0xffffffffu, x[n], m);
+  }
+}
+DEVICE float block_sum(float x, float* shared) {
+  float one[1] = {x};
+  block_sums(one, shared);
+  return one[0];
 }
 DEVICE float block_max(float x, float* shared) {
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
@@ -42,7 +59,7 @@ template <bool W> struct BlockTeam {
   MEMBER int index() const { return threadIdx.x; }
   MEMBER int size() const { return blockDim.x; }
   MEMBER i64 row(int) const { return blockIdx.x; }
-  MEMBER void sum(float (&x)[1]) { x[0] = block_sum(x[0], (shared += 32) - 32); }
+  template <int N> MEMBER void sum(float (&x)[N]) { block_sums(x, (shared += 32 * N) - 32 * N); }
   MEMBER void max(float (&x)[1]) { x[0] = block_max(x[0], (shared += 32) - 32); }
 };
 // `lanes` neighbours in a warp share R rows, lanes a power of two: several short rows a block, and no barrier. Where
@@ -55,10 +72,10 @@ template <int R, bool W> struct LaneTeam {
   MEMBER int size() const { return lanes; }
   // the r-th rows of all teams of a block are neighbours
   MEMBER i64 row(int r) const { return ((i64)blockIdx.x * R + r) * (blockDim.x / lanes) + threadIdx.x / lanes; }
-  MEMBER void sum(float (&x)[R]) const {
+  template <int N> MEMBER void sum(float (&x)[N]) const {
     for (int m = lanes / 2; m; m >>= 1)
 #pragma unroll
-      for (int r = 0; r < R; ++r) x[r] += __shfl_xor_sync(0xffffffffu, x[r], m);
+      for (int n = 0; n < N; ++n) x[n] += __shfl_xor_sync(0xffffffffu, x[n], m);
   }
   MEMBER void max(float (&x)[R]) const {
     for (int m = lanes / 2; m; m >>= 1)
@@ -66,16 +83,14 @@ template <int R, bool W> struct LaneTeam {
       for (int r = 0; r < R; ++r) x[r] = fmaxf(x[r], __shfl_xor_sync(0xffffffffu, x[r], m));
   }
 };
-// Packs that a thread of a LaneTeam holds: of one row or of several, so that enough is under way.
-enum : int { LANE_PACKS = 2 };  // no constant, which would have to be used wherever this file is
-
 // f(team) with the team of this thread, for rows of `packs` packs of which a thread has up to P
 template <int P, class F> DEVICE void with_block(float* shared, int packs, F f) {
   if (packs == P * (int)blockDim.x) f(BlockTeam<true>{shared});
   else f(BlockTeam<false>{shared});
 }
-template <int P, class F> DEVICE void with_lanes(int lanes, i64 rows, int packs, F f) {
-  constexpr int R = LANE_PACKS / P;
+// HELD: packs that a thread of a LaneTeam holds, of one row or of several, so that enough is under way
+template <int HELD, int P, class F> DEVICE void with_lanes(int lanes, i64 rows, int packs, F f) {
+  constexpr int R = HELD / P;
   const i64 end = ((i64)blockIdx.x + 1) * (R * (blockDim.x / lanes));
   if (packs == P * lanes && end <= rows) f(LaneTeam<R, true>{lanes});
   else f(LaneTeam<R, false>{lanes});

@@ -4,14 +4,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernels.cuda_source import ACCESS_BYTES, FLAT_THREADS, Source, checked, pack_elements, packs_in_row
+from kernels.cuda_source import ACCESS_BYTES, FLAT_THREADS, MOST_THREADS, Source, checked, pack_elements, packs_in_row
 from kernels.launch import KernelCall
 
 WARP = 32
 PACKS_A_LANE = (1, 2)
-LANE_PACKS = 2
-"""The constant of that name of row.cuh: what a lane holds, of one row or of several."""
-
 MOST_PACKS_OF_LANES = max(PACKS_A_LANE) * WARP
 """Longer rows belong to a block."""
 
@@ -44,22 +41,30 @@ def row_kernels(kernel: str, most_packs_a_thread: int) -> tuple[str, ...]:
 
 
 def by_row(
-    source: Source, kernel: str, shape: tuple[int, int], arrays: tuple[Any, ...], *scalars: Any, packs_a_thread: int
+    source: Source,
+    kernel: str,
+    shape: tuple[int, int],
+    arrays: tuple[Any, ...],
+    *scalars: Any,
+    packs_a_thread: int,
+    most_threads: int = MOST_THREADS,
+    packs_of_a_lane: int = 2,
 ) -> KernelCall:
     """Bind a kernel with the row in registers, for its length: arguments are arrays, packs a row, …, scalars.
 
     A row of up to 64 packs belongs to some lanes of a warp: `kernel_lanes_P` for P = 1 or 2 packs a lane has lanes and
-    rows before the scalars. A longer one belongs to a block: `kernel_P` for P = 1, 2 and 4, up to what the row needs of
-    1024 threads.
+    rows before the scalars; a lane holds `packs_of_a_lane` packs, of one row or of several. A longer one belongs to a
+    block: `kernel_P` for P = 1, 2 and 4, up to what the row needs of `most_threads`, the launch bound.
     """
     dtype = checked(*arrays)
     rows, packs = shape[0], packs_in_row(shape[1], dtype)
     of_a_lane = next((of_a_lane for of_a_lane in PACKS_A_LANE if packs <= of_a_lane * WARP), 0)
     if not of_a_lane:
-        return source.by_row(kernel, shape, arrays, *scalars, packs_a_thread=packs_a_thread)
+        held = {"packs_a_thread": packs_a_thread, "most_threads": most_threads}
+        return source.by_row(kernel, shape, arrays, *scalars, **held)
     lanes = 1 << (-(-packs // of_a_lane) - 1).bit_length()
     args = (*arrays, np.int32(packs), np.int32(lanes), np.int64(rows), *scalars)
-    blocks = -(-rows * lanes * of_a_lane // (FLAT_THREADS * LANE_PACKS))
+    blocks = -(-rows * lanes * of_a_lane // (FLAT_THREADS * packs_of_a_lane))
     return source.bind(f"{kernel}_lanes_{of_a_lane}", dtype, blocks, FLAT_THREADS, args)
 
 

@@ -28,7 +28,7 @@ SOFTMAX_OF_BLOCK(1)
 SOFTMAX_OF_BLOCK(2)
 #define SOFTMAX_OF_LANES(P)                                                                               \
   KERNEL softmax_lanes_##P(const T* __restrict__ x, T* __restrict__ y, int packs, int lanes, i64 rows) {  \
-    with_lanes<P>(lanes, rows, packs, [&](auto team) { softmax<P>(team, rows, x, y, packs); });           \
+    with_lanes<4, P>(lanes, rows, packs, [&](auto team) { softmax<P>(team, rows, x, y, packs); });        \
   }
 SOFTMAX_OF_LANES(1)
 SOFTMAX_OF_LANES(2)

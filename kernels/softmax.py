@@ -21,7 +21,7 @@ from kernels.dtypes import element_bytes
 from kernels.launch import Launch, array_module, launch, row_statistics_dtype
 from kernels.rows import MOST_PACKS_IN_REGISTERS, by_row, cluster_size, held, on_chip, row_kernels, streamed
 
-SOURCE = Source(("row.cuh", "softmax.cuh", "softmax.cu"), registers=dict.fromkeys(row_kernels("softmax", 2), 64))
+SOURCE = Source(("row.cuh", "softmax.cuh", "softmax.cu"), registers=dict.fromkeys(row_kernels("softmax", 2), 72))
 LONG = Source(
     ("row.cuh", "softmax.cuh", "long_row.cuh", "cluster.cuh", "softmax_long.cu"),
     registers={
@@ -78,7 +78,9 @@ def fused(x: Any, **_: object) -> tuple[Launch, Any]:
     out = array_module(x).empty_like(x)
     packs = packs_in_row(x.shape[1], checked(x, out))
     if packs <= MOST_PACKS_IN_REGISTERS:
-        return launch(by_row(SOURCE, "softmax", x.shape, (x, out), packs_a_thread=PACKS_A_THREAD)), out
+        return launch(
+            by_row(SOURCE, "softmax", x.shape, (x, out), packs_a_thread=PACKS_A_THREAD, packs_of_a_lane=4)
+        ), out
     return launch(held(LONG, "softmax_held", on_chip(packs, 1, x), x.shape[0], (x, out), np.int32(packs))), out
 
 

@@ -97,7 +97,7 @@ def layer_norm_small(rng: Any, dtype: str, rows: int, cols: int) -> Any:
         "torch_compile": variant(cuda=norm_torch.layernorm_compiled, requires=["torch"]),
     },
     reference=layernorm.reference,
-    axes={"cuda": {"dtype": ["float16"], "rows": [2048], "cols": [65536, 131072]}},
+    axes={"cuda": {"dtype": ["float16"], "rows": [4096], "cols": [65536, 131072]}},
     traffic=layernorm.traffic,
 )
 def layer_norm_wide(rng: Any, dtype: str, rows: int, cols: int) -> Any:

@@ -69,7 +69,7 @@ def softmax_narrow(rng: Any, dtype: str, rows: int, cols: int) -> Any:
         "torch_compile": variant(cuda=softmax_torch.softmax_compiled, requires=["torch"]),
     },
     reference=kernel.reference,
-    axes={"cuda": {"dtype": ["float16"], "rows": [2048], "cols": [32768, 65536, 131072]}},
+    axes={"cuda": {"dtype": ["float16"], "rows": [4096], "cols": [32768, 65536, 131072]}},
     traffic=kernel.traffic,
 )
 def softmax_wide(rng: Any, dtype: str, rows: int, cols: int) -> Any:
