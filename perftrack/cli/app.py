@@ -144,6 +144,46 @@ def history(case: str, variant: str, last: int, device: str, db: str | None, sty
 
 
 @app.command()
+@click.option("--open/--all", "only_open", default=True, show_default=True, help="Only the open ones, or every one.")
+@_options(_db, _json)
+def regressions(only_open: bool, db: str | None, style: Style) -> None:  # noqa: FBT001 (click passes options by name)
+    """List what got slower, less accurate or broken and has not been fixed."""
+    from perftrack.pipeline.life import rows
+    from perftrack.report import tables
+
+    with _store(db) as store:
+        made = rows(store, everything=not only_open)
+    output_file.write_value(made, tables.regressions(made), style)
+
+
+@app.command()
+@click.argument("target", metavar="ID|CASE-GLOB")
+@click.option("--reason", required=True, metavar="TEXT", help="Why, for those who read it later.")
+@click.option("--until", default="", metavar="DATE", help="From the beginning of this day (UTC) on it is open again.")
+@click.option(
+    "--as",
+    "state",
+    type=click.Choice(["acknowledged", "invalid", "infra"]),
+    default="acknowledged",
+    show_default=True,
+    help="Real and accepted, nothing wrong, or the machine's doing.",
+)
+@_options(_db, _json)
+def ack(target: str, reason: str, until: str, state: str, db: str | None, style: Style) -> None:
+    """Mark a regression, or the open ones of cases that fit a pattern, so that it no longer fails a submission.
+
+    It is open again when it grows, when DATE comes, or when it was fixed and comes back.
+    """
+    from perftrack.judge.life import State
+    from perftrack.pipeline.life import ack as mark
+    from perftrack.report import tables
+
+    with _store(db) as store:
+        made = mark(store, target, reason=reason, state=State(state), until=until, start=Path.cwd())
+    output_file.write_value(made, tables.regressions(made), style)
+
+
+@app.command()
 @_options(_device, _address, _json)
 def devices(device: str, address: str | None, style: Style) -> None:
     """List the devices of the pool, and what stands against using them."""

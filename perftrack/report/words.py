@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from perftrack.judge.life import State
 from perftrack.judge.value import Interval
 from perftrack.model import Accuracy, Cause, Verdict
 from perftrack.report.fusion import NO_GAIN
@@ -180,7 +181,14 @@ def headline(report: Report) -> str:
         return "; ".join(report.reasons)
     if report.base is None:
         return f"first measurement, nothing to compare with: {counts(report)}"
-    return f"no confirmed slowdown: {counts(report)}"
+    said = ", ".join(f"{count} {state.value}" for state, count in silenced(report).items())
+    return f"nothing red: {said}; {counts(report)}" if said else f"no confirmed slowdown: {counts(report)}"
+
+
+def silenced(report: Report) -> Counter[State]:
+    """Rows that would be red but for what people said of them, by that."""
+    rows = [row for row in report.rows if row.regressions and not row.red]
+    return Counter(one.state for row in rows for one in row.regressions[-1:])
 
 
 def against(report: Report) -> str:

@@ -10,9 +10,10 @@ from enum import StrEnum
 
 import sqlalchemy as sa
 
+from perftrack.judge.life import Kind, State
 from perftrack.model import Accuracy, Cause, Status, Verdict
 
-REVISIONS = ("0001", "0002")
+REVISIONS = ("0001", "0002", "0003")
 """Every schema this program knows, oldest first; the last one is what it needs."""
 
 VERSION_TABLE = "perftrack_alembic_version"
@@ -366,3 +367,48 @@ finding = _table(
     *_non_negative("min_effect", "detectable", "error_head", "error_base"),
     with_rowid=False,
 )
+
+regression = _table(
+    "regression",
+    _id(),
+    _refers("found_id", "revision"),
+    _refers("base_id", "revision", nullable=True),
+    _refers("device_class_id", "device_class"),
+    _text("kind"),
+    _count("found_us"),
+    sa.UniqueConstraint("found_id", "device_class_id", "kind"),
+    _one_of("kind", Kind),
+)
+"""One problem: a commit, a device class and what is wrong. How it stands follows from its sightings and marks."""
+
+sighting = _table(
+    "sighting",
+    _refers("run_id", "run", primary_key=True),
+    _refers("regression_id", "regression", primary_key=True),
+    _refers("case_id", "kernel_case", primary_key=True),
+    sa.Column("variant", sa.Text, primary_key=True),
+    _small("gone"),
+    _number("level"),
+    sa.Index(None, "regression_id"),
+    _flag("gone"),
+    *_positive("level"),
+    with_rowid=False,
+)
+"""What a judged run says of one case of a regression: it is there, or gone. Drawn from the run, as its findings are."""
+
+mark = _table(
+    "mark",
+    _refers("regression_id", "regression", primary_key=True),
+    _refers("case_id", "kernel_case", primary_key=True),
+    sa.Column("variant", sa.Text, primary_key=True),
+    sa.Column("at_us", BIG, primary_key=True, autoincrement=False),
+    _text("state"),
+    _text("reason"),
+    _text("author"),
+    sa.Column("until_us", BIG),
+    _number("level"),
+    _one_of("state", (State.ACKNOWLEDGED.value, State.INVALID.value, State.INFRA.value)),
+    *_positive("level"),
+    with_rowid=False,
+)
+"""What a person said of one case of a regression. Never changed, never removed; the newest one counts."""

@@ -1,0 +1,141 @@
+"""What a judged run says of regressions: which ones its findings show, which are new, which are gone."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from perftrack.judge.accuracy import FACTOR
+from perftrack.judge.life import CaseId, Kind, Regression, Sighting, case_of, kinds, level_of, place, tolerance
+from perftrack.judge.value import Finding
+from perftrack.model import Revision, Verdict
+
+_UNANSWERED = (Verdict.MISSING, Verdict.UNSTABLE, Verdict.FAILED, Verdict.WRONG)
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """A sighting to be stored."""
+
+    regression_id: int | None
+    """None: the one of the run's head, its device class and kind, which may have to be made."""
+    device_class: str
+    kind: Kind
+    case: CaseId
+    gone: bool = False
+    level: float | None = None
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a run's head lies among the commits."""
+
+    head: Revision
+    base: Revision | None
+    inside: frozenset[str]
+    """Commits that head has and base has not."""
+    behind: frozenset[str]
+    """All commits that head has."""
+
+    def is_at(self, regression: Regression) -> bool:
+        """Found at this head, or at a commit that was amended into it: same files, and no longer in the history."""
+        found = regression.found
+        return not self.head.dirty and (
+            found.sha == self.head.sha or (found.tree == self.head.tree and found.sha not in self.behind)
+        )
+
+
+def attribute(finding: Finding, kind: Kind, regressions: Sequence[Regression], line: Line) -> list[Seen]:
+    """Which regressions a finding shows: the known ones between base and head as far as they explain it, else head's.
+
+    Levels multiply. What the known ones leave over is the head's where the head is known to have one of its own, or
+    the newest one's, which has worsened then. Uncommitted changes never begin a regression.
+    """
+    case, level = case_of(finding), level_of(kind, finding)
+    mine = [one for one in regressions if (one.device_class, one.kind) == (finding.device_class, kind)]
+    here = max((one for one in mine if line.is_at(one)), key=lambda one: one.found.sha == line.head.sha, default=None)
+    known = [one for one in mine if one is not here and one.found.sha in line.inside and case in one.cases()]
+    known.sort(key=lambda one: (place(one.found), one.id))
+    rest = level
+    for one in known:
+        rest = rest / one.level(case) if rest else None
+    limit = tolerance(kind, finding)
+    explained = rest is None or 1 / limit <= rest <= limit
+    own = here is not None and (case in here.cases() or not explained)
+    levels: list[tuple[int | None, float | None]] = [(one.id, one.level(case) if level else None) for one in known]
+    if here is not None and (own or not known):
+        levels.append((here.id, rest))
+    elif known and rest and not explained:
+        levels[-1] = (known[-1].id, known[-1].level(case) * rest)
+    elif not known and not line.head.dirty:
+        levels.append((None, rest))
+    return [
+        Seen(regression_id=number, device_class=finding.device_class, kind=kind, case=case, level=one)
+        for number, one in levels
+    ]
+
+
+def is_gone(regression: Regression, finding: Finding, line: Line, segment: tuple[int, int] | None) -> bool:
+    """Whether a later run shows a case of a regression back at the level before it, or better.
+
+    What crashed or was wrong has to run and be right; a lost accuracy has to come back; a slowdown: `_as_fast`. A case
+    that is no longer declared has nothing wrong with it.
+    """
+    if finding.verdict is Verdict.REMOVED:
+        return True
+    first = next((one for one in regression.of(case_of(finding)) if not one.gone), None)
+    if first is None or finding.verdict in _UNANSWERED:
+        return False
+    if regression.kind is Kind.SLOWER:
+        return _as_fast(regression, first, finding, line, segment)
+    if regression.kind is Kind.LESS_ACCURATE:
+        before, error = first.finding.error_base, finding.error_head
+        return before is not None and error is not None and (error < FACTOR * before or error == 0)
+    return finding.head_s is not None
+
+
+def _as_fast(
+    regression: Regression, first: Sighting, finding: Finding, line: Line, segment: tuple[int, int] | None
+) -> bool:
+    """Whether nothing is left of a slowdown.
+
+    The best witness is a run that compared with the very base the slowdown was found against. Otherwise times of two
+    runs are compared, in one environment and by one method: head's must be within the minimum effect of the time
+    before, and nearer to it than to the slow one; and unless this run saw it become faster, base's must be so too.
+    """
+    if finding.verdict not in (Verdict.SAME, Verdict.FASTER):
+        return False
+    if line.base is not None and regression.base is not None and line.base.sha == regression.base.sha:
+        return True
+    before = first.finding.base_s
+    if before is None or first.level is None or segment is None or first.segment != segment:
+        return False
+    limit = before * min(1 + finding.min_effect, first.level**0.5)
+    times = [finding.head_s] if finding.verdict is Verdict.FASTER else [finding.head_s, finding.base_s]
+    return all(one is not None and one <= limit for one in times)
+
+
+def look(
+    findings: Iterable[Finding],
+    regressions: Sequence[Regression],
+    line: Line,
+    segments: Mapping[tuple[CaseId, str], tuple[int, int]],
+) -> list[Seen]:
+    """Everything that a judged run says of regressions, known and new.
+
+    `regressions`: of the same repository, without what this run said before. `segments`: environment and method of
+    the head's side of each (case, device class).
+    """
+    found = list(findings)
+    seen = [one for finding in found for kind in kinds(finding) for one in attribute(finding, kind, regressions, line)]
+    there = {(one.regression_id, one.case) for one in seen}
+    if line.head.dirty:
+        return seen
+    earlier = [one for one in regressions if one.found.sha in line.behind and one.found.sha != line.head.sha]
+    for finding in found:
+        case = case_of(finding)
+        for one in earlier:
+            known = one.device_class == finding.device_class and case in one.cases() and (one.id, case) not in there
+            segment = segments.get((case, finding.device_class))
+            if known and not one.of(case)[-1].gone and is_gone(one, finding, line, segment):
+                seen.append(
+                    Seen(regression_id=one.id, device_class=one.device_class, kind=one.kind, case=case, gone=True)
+                )
+    return seen
