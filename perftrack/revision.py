@@ -178,6 +178,10 @@ class Repository:
         """Ids of the commits that `head` has, itself included, and `without` has not."""
         return frozenset(self.git("rev-list", head.sha, *([f"^{without.sha}"] if without else [])).decode().split())
 
+    def descends(self, sha: str, ancestor: Revision) -> bool:
+        """Whether the commit `sha` is here and has `ancestor` behind it."""
+        return self.try_git("merge-base", "--is-ancestor", ancestor.sha, sha) is not None
+
     def accepted(self, head: Revision) -> list[tuple[str, str, str]]:
         """(pattern of case keys, reason, author) of each trailer `Perftrack-Accept: CASE-GLOB REASON` of `head`.
 

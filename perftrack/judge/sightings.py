@@ -33,6 +33,8 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     """Commits that head has and base has not."""
     behind: frozenset[str]
     """All commits that head has."""
+    ahead: frozenset[str] = frozenset()
+    """Commits of known regressions that have head behind them."""
 
     def is_at(self, regression: Regression) -> bool:
         """Found at this head, or at a commit that was amended into it: same files, and no longer in the history."""
@@ -41,9 +43,13 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
             found.sha == self.head.sha or (found.tree == self.head.tree and found.sha not in self.behind)
         )
 
+    def narrows(self, regression: Regression) -> bool:
+        """Found at a later commit against the same base, so that head, in between, may have it already."""
+        return regression.found.sha in self.ahead and _same(regression.base, self.base)
+
 
 def attribute(finding: Finding, kind: Kind, regressions: Sequence[Regression], line: Line) -> list[Seen]:
-    """Which regressions a finding shows: the known ones between base and head as far as they explain it, else head's.
+    """Which regressions a finding shows: the known ones of the commits compared as far as they explain it, else head's.
 
     Levels multiply. What the known ones leave over is the head's where the head is known to have one of its own, or
     the newest one's, which has worsened then. Uncommitted changes never begin a regression.
@@ -51,7 +57,11 @@ def attribute(finding: Finding, kind: Kind, regressions: Sequence[Regression], l
     case, level = case_of(finding), level_of(kind, finding)
     mine = [one for one in regressions if (one.device_class, one.kind) == (finding.device_class, kind)]
     here = max((one for one in mine if line.is_at(one)), key=lambda one: one.found.sha == line.head.sha, default=None)
-    known = [one for one in mine if one is not here and one.found.sha in line.inside and case in one.cases()]
+    known = [
+        one
+        for one in mine
+        if one is not here and case in one.cases() and (one.found.sha in line.inside or line.narrows(one))
+    ]
     known.sort(key=lambda one: (place(one.found), one.id))
     rest = level
     for one in known:
@@ -102,7 +112,7 @@ def _as_fast(
     """
     if finding.verdict not in (Verdict.SAME, Verdict.FASTER):
         return False
-    if line.base is not None and regression.base is not None and line.base.sha == regression.base.sha:
+    if _same(regression.base, line.base):
         return True
     before = first.finding.base_s
     if before is None or first.level is None or segment is None or first.segment != segment:
@@ -110,6 +120,21 @@ def _as_fast(
     limit = before * min(1 + finding.min_effect, first.level**0.5)
     times = [finding.head_s] if finding.verdict is Verdict.FASTER else [finding.head_s, finding.base_s]
     return all(one is not None and one <= limit for one in times)
+
+
+def moved(regressions: Sequence[Regression], seen: Sequence[Seen], line: Line) -> list[int]:
+    """Ids of the regressions that are head's from now on: amended into it, or seen there, earlier, in every case."""
+    there = {(one.regression_id, one.case) for one in seen if not one.gone}
+    taken = {(one.device_class, one.kind) for one in regressions if one.found.sha == line.head.sha}
+    taken |= {(one.device_class, one.kind) for one in seen if one.regression_id is None}
+    found: list[int] = []
+    for one in regressions:
+        whole = all((one.id, case) in there for case in one.cases()) and not line.head.dirty
+        amended = line.is_at(one) and any((one.id, case) in there for case in one.cases())
+        if (one.device_class, one.kind) not in taken and (amended or (whole and line.narrows(one))):
+            taken.add((one.device_class, one.kind))
+            found.append(one.id)
+    return found
 
 
 def look(
@@ -139,3 +164,7 @@ def look(
                     Seen(regression_id=one.id, device_class=one.device_class, kind=one.kind, case=case, gone=True)
                 )
     return seen
+
+
+def _same(one: Revision | None, other: Revision | None) -> bool:
+    return one is not None and other is not None and one.sha == other.sha

@@ -13,6 +13,7 @@ from perftrack.errors import PerftrackError, UsageError
 from perftrack.judge import life, sightings
 from perftrack.judge.life import CaseId, Mark, Regression, State
 from perftrack.judge.sightings import Line
+from perftrack.model import Run
 from perftrack.report.standing import in_words
 from perftrack.report.value import RegressionCase, RegressionRow
 from perftrack.revision import Repository
@@ -26,18 +27,10 @@ def remember(store: Store, uid: str, repository: Repository, accepted: Sequence[
     nothing that has not changed.
     """
     stored = store.load_run(uid)
-    run = stored.run
-    line = Line(
-        head=run.head,
-        base=run.base,
-        inside=repository.commits(run.head, without=run.base),
-        behind=repository.commits(run.head),
-    )
-    known = [_without(one, uid) for one in store.regressions(repo=run.repo)]
+    known = [_without(one, uid) for one in store.regressions(repo=stored.run.repo)]
+    line = _line(stored.run, known, repository)
     seen = sightings.look(stored.findings, known, line, store.segments(uid))
-    shown = {one.regression_id for one in seen}
-    moved = [one.id for one in known if one.id in shown and line.is_at(one) and one.found.sha != run.head.sha]
-    store.remember(uid, seen, moved=moved)
+    store.remember(uid, seen, moved=sightings.moved(known, seen, line))
     for one in store.regressions(run_uid=uid):
         for pattern, reason, author in accepted:
             now_us = _now_us()
@@ -46,6 +39,18 @@ def remember(store: Store, uid: str, repository: Repository, accepted: Sequence[
             cases = _matching(pattern, open_)
             said: dict[str, Any] = {"state": State.ACKNOWLEDGED, "reason": reason, "author": author, "at_us": now_us}
             store.mark(one.id, [Mark(case=case, level=_level(one, case), **said) for case in cases])
+
+
+def _line(run: Run, known: Sequence[Regression], repository: Repository) -> Line:
+    behind = repository.commits(run.head)
+    later = {one.found.sha for one in known if one.base and run.base and one.base.sha == run.base.sha} - behind
+    return Line(
+        head=run.head,
+        base=run.base,
+        inside=repository.commits(run.head, without=run.base),
+        behind=behind,
+        ahead=frozenset(sha for sha in later if repository.descends(sha, run.head)),
+    )
 
 
 def _without(one: Regression, uid: str) -> Regression:

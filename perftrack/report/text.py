@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from rich.console import Console
 from rich.text import Text
 
+from perftrack.judge.life import State
 from perftrack.model import Verdict
 from perftrack.report import words
 from perftrack.report.layout import Line, Look, Style, entry, in_ascii, line, plain, table, wrap
@@ -216,6 +217,8 @@ def _foot(report: Report, width: int) -> list[Line]:
         if used := words.cards(device):
             lines += [line(one) for one in wrap(f"{device.device_class}, {used}", width)]
     lines += [one for said in words.more_accurate(report) for one in entry("better", f"more accurate: {said}", width)]
+    if any(one.state is State.OPEN for row in report.rows for one in row.regressions):
+        lines += entry("accept", "perftrack ack ID --reason TEXT, where a regression is meant to be", width)
     lines += [one for said in report.fixed for one in entry("fixed", said, width)]
     for name, sentences in (("skipped", report.skipped), ("problem", report.problems), ("method", report.methods)):
         lines += [one for sentence in sentences for one in entry(name, sentence, width)]

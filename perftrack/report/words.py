@@ -176,7 +176,7 @@ def headline(report: Report) -> str:
     if report.verdict == "RED":
         classes = dict.fromkeys(row.device_class for row in report.rows if row.red)
         where = next(iter(classes)) if len(classes) == 1 else f"{len(classes)} device classes"
-        return f"{_red(report)} on {where}"
+        return f"{_red(report)} on {where}" + ("" if any(map(_is_new, report.rows)) else ", none of them new")
     if report.verdict == "INCOMPLETE":
         return "; ".join(report.reasons)
     if report.base is None:
@@ -240,6 +240,11 @@ def needs_attention(row: Row) -> bool:
     if row.verdict is Verdict.SAME:
         return row.cause in UNFUSED_MOVED or bool(row.message)
     return row.verdict not in (Verdict.NEW, Verdict.REMOVED) or bool(row.message)
+
+
+def _is_new(row: Row) -> bool:
+    """Red, and not altogether of regressions of earlier commits."""
+    return row.red and not (row.regressions and all(one.since for one in row.regressions))
 
 
 def _red(report: Report) -> str:

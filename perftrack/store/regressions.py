@@ -40,21 +40,25 @@ _REGRESSIONS = (
     .order_by(regression.c.id)
 )
 
-_measured = (
-    sa.select(
-        result.c.run_id,
-        result.c.side,
-        series.c.case_id,
-        series.c.device_class_id,
-        series.c.variant,
-        result.c.environment_id,
-        series.c.method_id,
+
+def _of_base(column: sa.Column[int]) -> sa.ScalarSelect[int]:
+    """A reference that the base's result in the run of a sighting has; by keys, since the tables are the largest."""
+    return (
+        sa.select(column)
+        .join_from(series, result, result.c.series_id == series.c.id)
+        .where(
+            series.c.case_id == sighting.c.case_id,
+            series.c.device_class_id == regression.c.device_class_id,
+            series.c.variant == sighting.c.variant,
+            result.c.revision_id == run.c.base_id,
+            result.c.run_id == run.c.id,
+            result.c.side == "base",
+            result.c.time_s.is_not(None),
+        )
+        .limit(1)
+        .scalar_subquery()
     )
-    .join_from(result, series, result.c.series_id == series.c.id)
-    .where(result.c.time_s.is_not(None), result.c.environment_id.is_not(None))
-    .subquery()
-)
-"""In which environment and by which method a run timed a variant."""
+
 
 _SIGHTINGS = (
     sa.select(
@@ -68,8 +72,8 @@ _SIGHTINGS = (
         run.c.uid.label("run_uid"),
         sa.func.coalesce(run.c.finished_us, run.c.started_us).label("at_us"),
         *read.prefixed(_head, "head__"),
-        _measured.c.environment_id,
-        _measured.c.method_id,
+        _of_base(result.c.environment_id).label("environment_id"),
+        _of_base(series.c.method_id).label("method_id"),
     )
     .join_from(sighting, regression, sighting.c.regression_id == regression.c.id)
     .join(
@@ -86,17 +90,6 @@ _SIGHTINGS = (
     .join(device_class, regression.c.device_class_id == device_class.c.id)
     .join(run, sighting.c.run_id == run.c.id)
     .join(_head, run.c.head_id == _head.c.id)
-    .join(
-        _measured,
-        sa.and_(
-            _measured.c.run_id == sighting.c.run_id,
-            _measured.c.side == "base",
-            _measured.c.case_id == sighting.c.case_id,
-            _measured.c.device_class_id == regression.c.device_class_id,
-            _measured.c.variant == sighting.c.variant,
-        ),
-        isouter=True,
-    )
 )
 
 _MARKS = (
@@ -138,16 +131,18 @@ def segments(connection: sa.Connection, run_uid: str) -> dict[tuple[CaseId, str]
         sa.select(
             suite.c.name,
             kernel_case.c.key,
-            _measured.c.variant,
+            series.c.variant,
             device_class.c.name,
-            _measured.c.environment_id,
-            _measured.c.method_id,
+            result.c.environment_id,
+            series.c.method_id,
         )
-        .join_from(_measured, run, _measured.c.run_id == run.c.id)
-        .join(kernel_case, _measured.c.case_id == kernel_case.c.id)
+        .join_from(run, result, sa.and_(result.c.revision_id == run.c.head_id, result.c.run_id == run.c.id))
+        .join(series, result.c.series_id == series.c.id)
+        .join(kernel_case, series.c.case_id == kernel_case.c.id)
         .join(suite, kernel_case.c.suite_id == suite.c.id)
-        .join(device_class, _measured.c.device_class_id == device_class.c.id)
-        .where(run.c.uid == run_uid, _measured.c.side == "head")
+        .join(device_class, series.c.device_class_id == device_class.c.id)
+        .where(run.c.uid == run_uid, result.c.side == "head", result.c.time_s.is_not(None))
+        .where(result.c.environment_id.is_not(None))
     )
     return {
         (CaseId(name, key, variant), class_name): (environment_id, method_id)

@@ -272,6 +272,17 @@ def test_a_fix_is_noticed_and_coming_back_too(world):
     assert (back.exit_code, world.states()) == (1, {1: "open"})
 
 
+def test_the_same_step_seen_at_an_earlier_commit_is_the_same_regression_and_moves_there(world):
+    first, second = world.commit("slow"), world.commit("words")
+    world.judge(second, world.base, timed(10, 11), timed(10, 11, SUB))
+    world.ack("1")
+    assert world.judge(first, world.base, timed(10, 11.05)).exit_code == 0
+    assert [row.found_sha for row in rows(world.store, everything=True)] == [second], "one of two cases is seen"
+    assert world.judge(first, world.base, timed(10, 11.05), timed(10, 11, SUB)).exit_code == 0
+    (row,) = rows(world.store, everything=True)
+    assert (row.id, row.found_sha, row.state) == (1, first, "acknowledged")
+
+
 def test_measuring_an_old_commit_after_the_fix_opens_nothing(world):
     slow, fix = world.commit("slow"), world.commit("fix")
     world.judge(slow, None, timed(10, 11))
