@@ -29,8 +29,8 @@ _output = click.option("-o", "--output", type=click.Path(path_type=Path), help="
 def app() -> None:
     """Regression tests and performance tracking for kernel fusion.
 
-    Exit codes: 0 no confirmed slowdown, 1 confirmed slowdown or a case newly failing or wrong, 2 usage,
-    3 infrastructure (no verdict), 4 incomplete (nothing measured, coverage too low).
+    Exit codes: 0 no confirmed slowdown (but acknowledged ones), 1 confirmed slowdown or a case newly failing or
+    wrong, 2 usage, 3 infrastructure (no verdict), 4 incomplete (nothing measured, coverage too low).
     """
 
 
