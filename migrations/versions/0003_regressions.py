@@ -31,9 +31,7 @@ def upgrade() -> None:
         _refers("regression", "base_id", "revision"),
         _refers("regression", "device_class_id", "device_class"),
         sa.PrimaryKeyConstraint("id", name="pk_regression"),
-        sa.UniqueConstraint(
-            "found_id", "device_class_id", "kind", name="uq_regression_found_id_device_class_id_kind"
-        ),
+        sa.UniqueConstraint("found_id", "device_class_id", "kind", name="uq_regression_found_id_device_class_id_kind"),
         sqlite_strict=True,
     )
     op.create_table(

@@ -108,14 +108,20 @@ def _row(one: Regression, now_us: int) -> RegressionRow:
 def _case(one: Regression, case: CaseId, now_us: int) -> RegressionCase:
     there = [each for each in one.of(case) if not each.gone]
     level, standing = _level(one, case), life.standing(one, case, now_us)
+    mark = standing.mark
     return RegressionCase(
         suite=case.suite,
         case=case.case_key,
         variant=case.variant,
         state=standing.state,
+        level=level,
         size=life.size(one.kind, level) if level else "",
         why=there[-1].finding.why if there else "",
         said=in_words(standing),
+        reason=mark.reason if mark else "",
+        author=mark.author if mark else "",
+        marked_us=mark.at_us if mark else None,
+        until_us=mark.until_us if mark else None,
     )
 
 

@@ -81,8 +81,10 @@ def regressions(rows: Sequence[RegressionRow], look: Look | None = None) -> str:
     """A block a regression: what and since when, then its cases; last how many there are of each state."""
     look = look or Look()
     lines: list[Line] = []
+    several = len({row.repo for row in rows}) > 1
     for row in rows:
-        found = plain(f"since {row.found} {day(row.found_us)} {row.found_subject}")
+        repo = f"{row.repo} " if several else ""
+        found = plain(f"since {repo}{row.found} {day(row.found_us)} {row.found_subject}")
         what = f"  {len(row.cases)} {'case' if len(row.cases) == 1 else 'cases'} on {row.device_class}, {found}"
         lines.append(((f"{row.id:>4}  ", "dim"), (f"{row.state.value} {row.kind.value}", "bold"), (what, "")))
         for one in row.cases:

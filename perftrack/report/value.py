@@ -195,11 +195,18 @@ class RegressionCase(msgspec.Struct, frozen=True, kw_only=True):
     case: str
     variant: str
     state: State
+    level: float | None
+    """How large it was when it was last there: time, or error, at head ÷ that at base; None for what has no size."""
     size: str
-    """`10.0 % slower`; empty for what has no size."""
+    """The same in words: `10.0 % slower`."""
     why: str
     said: str
     """How it stands, in words."""
+    reason: str = ""
+    """Of the newest mark, as what follows."""
+    author: str = ""
+    marked_us: int | None = None
+    until_us: int | None = None
 
 
 class RegressionRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,11 +1,11 @@
 """Regressions over the commits of a real repository in a real database; only the measuring is left out."""
 
 import datetime as dt
+import itertools
 import re
-import shutil
 import sqlite3
 import time
-from pathlib import Path
+from functools import cache
 
 import pytest
 
@@ -69,11 +69,13 @@ def timed(base_us, head_us, key=ADD, **more):
 class World:
     """A repository, a database, and runs whose answers are given."""
 
-    def __init__(self, repo, path):
-        self.repo, self.path = repo, path
-        self.store = Store.open(str(path))
-        self.runs = 0
+    uids = itertools.count(1)
+
+    def __init__(self, repo, store, path):
+        self.repo, self.store, self.path = repo, store, path
         repo.git("config", "user.name", "Ada")
+        self.git = Repository.discover(repo.root)
+        self.revision = cache(self.git.revision)
         self.base = repo.commit("base", {"code": "0"})
 
     def commit(self, subject, code=None):
@@ -81,11 +83,9 @@ class World:
 
     def judge(self, head, base, *findings, environment=DRIVER, uid=None):
         """One submission; `base`: a commit's id, or None for the first parent."""
-        git = Repository.discover(self.repo.root)
-        to = git.revision(head)
-        self.runs += 1
+        to = self.revision(head)
         run = Run(
-            uid=uid or f"{self.runs:032x}"[::-1], repo=git.name, head=to, base=git.revision(base or to.parent),
+            uid=uid or f"{next(self.uids):032x}"[::-1], repo="repo", head=to, base=self.revision(base or to.parent),
             base_note="", options=RunOptions(methods={"cuda": Method()}), started_us=int(uid or "1", 16) % 2**60,
         )  # fmt: skip
         self.store.begin_run(run)
@@ -107,7 +107,7 @@ class World:
             ]  # fmt: skip
         finished = {"finished_us": time.time_ns() // 1000, "summaries": summaries, "findings": findings}
         self.store.finish_run(run.uid, state="complete", **finished)
-        remember(self.store, run.uid, git, git.accepted(to))
+        remember(self.store, run.uid, self.git, self.git.accepted(to))
         return report_of(self.store, run.uid)
 
     def ack(self, target, **more):
@@ -122,17 +122,19 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def empty(tmp_path_factory):
-    path = tmp_path_factory.mktemp("empty") / "perf.db"
-    Store.open(str(path)).close()
-    return path
+def database(tmp_path_factory):
+    """A database for all tests, and where it is: statements are compiled once for each."""
+    path = tmp_path_factory.mktemp("life") / "perf.db"
+    with Store.open(str(path)) as store:
+        yield store, path
 
 
 @pytest.fixture
-def world(repo, tmp_path, empty):
-    made = World(repo, Path(shutil.copy(empty, tmp_path / "perf.db")))
-    yield made
-    made.store.close()
+def world(repo, database):
+    yield World(repo, *database)
+    with sqlite3.connect(database[1]) as connection:
+        for table in ("mark", "sighting", "regression"):
+            connection.execute(f"DELETE FROM {table}")  # noqa: S608 - our own names
 
 
 def test_one_cause_is_one_regression_with_many_cases(world):
@@ -163,10 +165,9 @@ def test_judging_or_measuring_again_neither_duplicates_nor_loses_a_mark(world):
 
 
 def test_an_acknowledged_slowdown_is_said_and_fails_nothing(world):
-    slow = world.commit("slow")
-    world.judge(slow, None, timed(10, 11))
+    before = world.judge(world.commit("slow"), None, timed(10, 11))
     world.ack(ADD, reason="accepted")
-    report = report_of(world.store, world.store.find_run("latest"))
+    report = report_of(world.store, before.run)
     assert (report.verdict, report.exit_code) == ("GREEN", 0)
     said = text.render(report, Look())
     assert said.startswith("GREEN  nothing red: 1 acknowledged; 1 slower")
@@ -237,10 +238,9 @@ def test_a_trailer_of_the_head_acknowledges(world):
 
 
 def test_a_trailer_without_a_reason_is_refused(world):
-    git = Repository.discover(world.repo.root)
-    bare = git.revision(world.commit("slow\n\nPerftrack-Accept: add*"))
+    bare = world.revision(world.commit("slow\n\nPerftrack-Accept: add*"))
     with pytest.raises(UsageError, match=r"`Perftrack-Accept: add\*` without a reason"):
-        git.accepted(bare)
+        world.git.accepted(bare)
 
 
 def test_amending_the_message_keeps_regression_and_mark(world):
@@ -360,7 +360,7 @@ def test_uncommitted_changes_begin_no_regression_and_know_those_there_are(world)
     slow = world.commit("slow")
     world.judge(slow, None, timed(10, 11))
     world.ack("1")
-    git = Repository.discover(world.repo.root)
+    git = world.git
     world.repo.write({"code": "dirty"})
     with git.worktree_revision() as (_, dirty):
         run = Run(
