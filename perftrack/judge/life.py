@@ -84,7 +84,7 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True):
     until_us: int | None = None
     """From this instant on it counts no longer."""
     level: float | None = None
-    """How large it was then; beyond that it does not count."""
+    """How large it may have been then, by `upper`; what is clearly larger it does not speak of."""
 
 
 class Regression(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,6 +145,19 @@ def level_of(kind: Kind, finding: Finding) -> float | None:
     return None
 
 
+def bounds(kind: Kind, finding: Finding, level: float) -> tuple[float, float]:
+    """The confidence interval of a level, as wide as that of the finding's time; an error has none."""
+    if kind is not Kind.SLOWER or finding.change is None:
+        return level, level
+    return level * finding.change.low / finding.change.point, level * finding.change.high / finding.change.point
+
+
+def upper(regression: "Regression", case: CaseId) -> float | None:
+    """How large a case may have been when it was last there; None where it has no size."""
+    last = next((one for one in reversed(regression.of(case)) if not one.gone), None)
+    return bounds(regression.kind, last.finding, last.level)[1] if last and last.level else None
+
+
 def tolerance(kind: Kind, finding: Finding) -> float:
     """The factor by which a level must differ to be another one."""
     return FACTOR if kind is Kind.LESS_ACCURATE else 1 + finding.min_effect
@@ -154,7 +167,7 @@ def stands(regression: Regression, sighting: Sighting, now_us: int) -> Standing:
     """How one sighting stands at the instant `now_us`.
 
     The newest mark of its case counts unless it was made before a fix that this sighting lies behind, has run out, or
-    was made of a smaller level.
+    was made of a clearly smaller level: the intervals are apart, by the minimum effect at least.
     """
     if sighting.gone:
         return Standing(state=State.FIXED)
@@ -166,10 +179,15 @@ def stands(regression: Regression, sighting: Sighting, now_us: int) -> Standing:
     if mark.until_us is not None and mark.until_us <= now_us:
         again = f"{mark.state.value} until {day(mark.until_us)}, which has passed"
         return Standing(state=State.OPEN, mark=mark, again=again)
-    if mark.level and sighting.level and sighting.level > mark.level * tolerance(regression.kind, sighting.finding):
+    if mark.level and sighting.level and _grown(regression.kind, sighting, mark.level):
         sizes = [size(regression.kind, level) for level in (mark.level, sighting.level)]
-        return Standing(state=State.OPEN, mark=mark, again=f"{mark.state.value} at {sizes[0]}, now {sizes[1]}")
+        return Standing(state=State.OPEN, mark=mark, again=f"{mark.state.value} up to {sizes[0]}, now {sizes[1]}")
     return Standing(state=mark.state, mark=mark)
+
+
+def _grown(kind: Kind, sighting: Sighting, marked: float) -> bool:
+    low, _ = bounds(kind, sighting.finding, sighting.level or 1.0)
+    return low > marked and (sighting.level or 1.0) > marked * tolerance(kind, sighting.finding)
 
 
 def standing(regression: Regression, case: CaseId, now_us: int) -> Standing:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from perftrack.judge.accuracy import FACTOR
-from perftrack.judge.life import CaseId, Kind, Regression, Sighting, case_of, kinds, level_of, place, tolerance
+from perftrack.judge.life import CaseId, Kind, Regression, Sighting, bounds, case_of, kinds, level_of, place, tolerance
 from perftrack.judge.value import Finding
 from perftrack.model import Revision, Verdict
 
@@ -67,7 +67,8 @@ def attribute(finding: Finding, kind: Kind, regressions: Sequence[Regression], l
     for one in known:
         rest = rest / one.level(case) if rest else None
     limit = tolerance(kind, finding)
-    explained = rest is None or 1 / limit <= rest <= limit
+    low, high = bounds(kind, finding, rest or 1.0)
+    explained = rest is None or (low <= limit and 1 / limit <= high)
     own = here is not None and (case in here.cases() or not explained)
     levels: list[tuple[int | None, float | None]] = [(one.id, one.level(case) if level else None) for one in known]
     if here is not None and (own or not known):

@@ -38,7 +38,7 @@ def remember(store: Store, uid: str, repository: Repository, accepted: Sequence[
             open_ = [each.case for each in there if life.stands(one, each, now_us).state is State.OPEN]
             cases = _matching(pattern, open_)
             said: dict[str, Any] = {"state": State.ACKNOWLEDGED, "reason": reason, "author": author, "at_us": now_us}
-            store.mark(one.id, [Mark(case=case, level=_level(one, case), **said) for case in cases])
+            store.mark(one.id, [Mark(case=case, level=life.upper(one, case), **said) for case in cases])
 
 
 def _line(run: Run, known: Sequence[Regression], repository: Repository) -> Line:
@@ -77,7 +77,7 @@ def ack(
         "until_us": until_us,
     }
     for one, cases in chosen:
-        store.mark(one.id, [Mark(case=case, level=_level(one, case), **said) for case in cases])
+        store.mark(one.id, [Mark(case=case, level=life.upper(one, case), **said) for case in cases])
     numbers = {one.id for one, _ in chosen}
     return [row for row in rows(store, everything=True) if row.id in numbers]
 

@@ -55,14 +55,14 @@ def finding(verdict=Verdict.SAME, key=ADD, **more):
     )
 
 
-def timed(base_us, head_us, key=ADD, **more):
-    """What a run of these times says, confirmed."""
+def timed(base_us, head_us, key=ADD, *, spread=1.0, **more):
+    """What a run of these times says, confirmed; `spread` is the half-width of the interval, as a factor."""
     ratio = head_us / base_us
     verdict = Verdict.SLOWER if ratio > 1.02 else Verdict.FASTER if ratio < 1 / 1.02 else Verdict.SAME
     slower = {"confirmed": True, "cause": Cause.FUSED_SLOWER} if verdict is Verdict.SLOWER else {}
     return finding(
         more.pop("verdict", verdict), key, base_s=base_us * 1e-6, head_s=head_us * 1e-6,
-        change=Interval(ratio, ratio, ratio), **(slower | more),
+        change=Interval(ratio, ratio / spread, ratio * spread), **(slower | more),
     )  # fmt: skip
 
 
@@ -196,11 +196,22 @@ def test_it_is_open_again_where_it_grows_beyond_what_was_acknowledged(world):
     assert world.judge(slower, world.base, timed(10, 11.2)).exit_code == 0, "within the minimum effect of it"
     report = world.judge(slower, world.base, timed(10, 12.5))
     assert (report.exit_code, world.states()) == (1, {1: "open"})
-    words = f"regression 1, since {slow[:7]}, open again: acknowledged at 10.0 % slower, now 25.0 % slower"
+    words = f"regression 1, since {slow[:7]}, open again: acknowledged up to 10.0 % slower, now 25.0 % slower"
     assert report.rows[0].regressions[0].text == words
     world.ack("1", reason="also needed")
     assert world.judge(slower, world.base, timed(10, 12.5)).exit_code == 0
     assert world.count("mark") == 2
+
+
+def test_noise_opens_nothing_again(world):
+    slow = world.commit("slow")
+    world.judge(slow, None, timed(10, 20, spread=1.5))
+    world.ack("1")
+    assert world.judge(slow, None, timed(10, 29, spread=1.05)).exit_code == 0, "it may have been as much before"
+    assert world.judge(slow, None, timed(10, 40, spread=1.5)).exit_code == 0, "it may be as little now"
+    report = world.judge(slow, None, timed(10, 40, spread=1.05))
+    assert report.exit_code == 1
+    assert report.rows[0].regressions[0].text.endswith("acknowledged up to 200.0 % slower, now 300.0 % slower")
 
 
 def test_a_further_slowdown_of_a_later_commit_is_a_regression_of_its_own(world):
