@@ -110,6 +110,11 @@ class Regression(msgspec.Struct, frozen=True, kw_only=True):
         mine = sorted((one for one in self.sightings if one.case == case), key=lambda one: one.order)
         return [one for one in mine if not one.head.dirty] or mine
 
+    def has(self, case: CaseId) -> bool:
+        """Whether it was seen in a case and is not known to be gone from it."""
+        seen = self.of(case)
+        return bool(seen) and not seen[-1].gone
+
     def level(self, case: CaseId) -> float:
         """How large it was when it was last there; 1 where it has no size."""
         return next((one.level for one in reversed(self.of(case)) if one.level and not one.gone), 1.0)

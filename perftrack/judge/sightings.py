@@ -9,6 +9,7 @@ from perftrack.judge.life import CaseId, Kind, Regression, Sighting, bounds, cas
 from perftrack.judge.value import Finding
 from perftrack.model import Revision, Verdict
 
+_AS_GOOD = (Verdict.SAME, Verdict.FASTER)
 _UNANSWERED = (Verdict.MISSING, Verdict.UNSTABLE, Verdict.FAILED, Verdict.WRONG)
 
 
@@ -83,11 +84,14 @@ def attribute(finding: Finding, kind: Kind, regressions: Sequence[Regression], l
     ]
 
 
-def is_gone(regression: Regression, finding: Finding, line: Line, segment: tuple[int, int] | None) -> bool:
+def is_gone(
+    regression: Regression, finding: Finding, line: Line, segment: tuple[int, int] | None, *, added: float
+) -> bool:
     """Whether a later run shows a case of a regression back at the level before it, or better.
 
     What crashed or was wrong has to run and be right; a lost accuracy has to come back; a slowdown: `_as_fast`. A case
-    that is no longer declared has nothing wrong with it.
+    that is no longer declared has nothing wrong with it. `added`: what the regression and those after it, which the
+    run's base has, add to the time, as a ratio.
     """
     if finding.verdict is Verdict.REMOVED:
         return True
@@ -95,7 +99,7 @@ def is_gone(regression: Regression, finding: Finding, line: Line, segment: tuple
     if first is None or finding.verdict in _UNANSWERED:
         return False
     if regression.kind is Kind.SLOWER:
-        return _as_fast(regression, first, finding, line, segment)
+        return finding.verdict in _AS_GOOD and _as_fast(regression, first, finding, line, segment, added=added)
     if regression.kind is Kind.LESS_ACCURATE:
         before, error = first.finding.error_base, finding.error_head
         return before is not None and error is not None and (error < FACTOR * before or error == 0)
@@ -103,24 +107,33 @@ def is_gone(regression: Regression, finding: Finding, line: Line, segment: tuple
 
 
 def _as_fast(
-    regression: Regression, first: Sighting, finding: Finding, line: Line, segment: tuple[int, int] | None
+    regression: Regression,
+    first: Sighting,
+    finding: Finding,
+    line: Line,
+    segment: tuple[int, int] | None,
+    *,
+    added: float,
 ) -> bool:
-    """Whether nothing is left of a slowdown.
+    """Whether nothing is left of a slowdown: three witnesses, of which the first two compare side by side.
 
-    The best witness is a run that compared with the very base the slowdown was found against. Otherwise times of two
-    runs are compared, in one environment and by one method: head's must be within the minimum effect of the time
-    before, and nearer to it than to the slow one; and unless this run saw it become faster, base's must be so too.
+    The run compared with the very base that the slowdown was found against, and finds no difference. Or its base has
+    the slowdown, and its own ratio takes back what was added. Or its time is as it was before, in one environment and
+    by one method; so must its base's be, where the run itself saw nothing become faster. Back is within the minimum
+    effect of before, and nearer to it than to the slow level.
     """
-    if finding.verdict not in (Verdict.SAME, Verdict.FASTER):
-        return False
     if _same(regression.base, line.base):
         return True
+    faster = finding.verdict is Verdict.FASTER
+    limit = min(1 + finding.min_effect, (first.level or 1.0) ** 0.5)
+    has_it = regression.found.sha not in line.inside
+    if faster and has_it and finding.change is not None and finding.change.point * added <= limit:
+        return True
     before = first.finding.base_s
-    if before is None or first.level is None or segment is None or first.segment != segment:
+    if before is None or segment is None or first.segment != segment:
         return False
-    limit = before * min(1 + finding.min_effect, first.level**0.5)
-    times = [finding.head_s] if finding.verdict is Verdict.FASTER else [finding.head_s, finding.base_s]
-    return all(one is not None and one <= limit for one in times)
+    times = [finding.head_s] if faster else [finding.head_s, finding.base_s]
+    return all(one is not None and one <= limit * before for one in times)
 
 
 def moved(regressions: Sequence[Regression], seen: Sequence[Seen], line: Line) -> list[int]:
@@ -156,15 +169,24 @@ def look(
         return seen
     earlier = [one for one in regressions if one.found.sha in line.behind and one.found.sha != line.head.sha]
     for finding in found:
-        case = case_of(finding)
-        for one in earlier:
-            known = one.device_class == finding.device_class and case in one.cases() and (one.id, case) not in there
-            segment = segments.get((case, finding.device_class))
-            if known and not one.of(case)[-1].gone and is_gone(one, finding, line, segment):
-                seen.append(
-                    Seen(regression_id=one.id, device_class=one.device_class, kind=one.kind, case=case, gone=True)
-                )
+        case, segment = case_of(finding), segments.get((case_of(finding), finding.device_class))
+        mine = [one for one in earlier if one.device_class == finding.device_class and one.has(case)]
+        seen += [
+            Seen(regression_id=one.id, device_class=one.device_class, kind=one.kind, case=case, gone=True)
+            for one in mine
+            if (one.id, case) not in there and is_gone(one, finding, line, segment, added=_added(one, case, mine, line))
+        ]
     return seen
+
+
+def _added(regression: Regression, case: CaseId, known: Iterable[Regression], line: Line) -> float:
+    """The ratio by which a regression and those of later commits make a case of the run's base larger."""
+    added = 1.0
+    for one in known:
+        later = one.kind is regression.kind and place(one.found) >= place(regression.found)
+        if later and one.found.sha not in line.inside:
+            added *= one.level(case)
+    return added
 
 
 def _same(one: Revision | None, other: Revision | None) -> bool:

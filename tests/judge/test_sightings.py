@@ -123,17 +123,27 @@ def test_the_shares_multiply_to_the_whole_or_to_the_whole_within_the_minimum_eff
     assert 1 / 1.0201 < product / whole < 1.0201
 
 
+def gone(known, finding, base, segment=(1, 1), added=None):
+    return is_gone(known, finding, line(base=base), segment, added=added or known.level(CASE))
+
+
 def test_a_fix_is_told_from_what_only_looks_like_one():
     known = regression(1, 3)
-    back = msgspec.structs.replace(slow(), verdict=Verdict.SAME, head_s=1.01)
-    same = msgspec.structs.replace(back, base_s=1.01)
-    assert is_gone(known, same, line(base=8), (1, 1))
-    assert not is_gone(known, same, line(base=8), (2, 1)), "another environment"
-    assert not is_gone(known, same, line(base=8), None)
-    assert not is_gone(known, msgspec.structs.replace(same, base_s=1.1), line(base=8), (1, 1))
-    assert is_gone(known, msgspec.structs.replace(same, base_s=1.1), line(base=0), None), "side by side with its base"
-    small = regression(2, 3, 1.025)
-    assert not is_gone(small, msgspec.structs.replace(same, head_s=1.015), line(base=8), (1, 1)), "nearer to slow"
+    same = msgspec.structs.replace(slow(), verdict=Verdict.SAME, head_s=1.01, base_s=1.01)
+    assert gone(known, same, 8)
+    assert not gone(known, same, 8, (2, 1)), "another environment"
+    assert not gone(known, same, 8, None)
+    slow_base = msgspec.structs.replace(same, base_s=1.1)
+    assert not gone(known, slow_base, 8)
+    assert gone(known, slow_base, 0, None), "side by side with its base"
+    assert not gone(regression(2, 3, 1.025), msgspec.structs.replace(same, head_s=1.015), 8), "nearer to slow"
+
+
+def test_a_ratio_takes_back_what_was_added_after_the_level_before():
+    faster = msgspec.structs.replace(slow(), verdict=Verdict.FASTER, change=Interval(0.92, 0.91, 0.93), head_s=5.0)
+    assert gone(regression(1, 3), faster, 8, None)
+    assert not gone(regression(1, 3), faster, 8, None, added=1.21)
+    assert not gone(regression(1, 3), faster, 2, None), "its base never had it"
 
 
 def test_a_run_of_an_old_commit_and_one_of_another_branch_say_nothing_of_a_fix():

@@ -308,12 +308,24 @@ def test_what_does_not_show_a_fix_leaves_it_open(world):
     for found, environment in (
         (timed(11, 10.6), DRIVER),  # faster, but not back
         (timed(11, 10, verdict=Verdict.AMBIGUOUS), DRIVER),
-        (timed(11, 10.1), Environment(entries={"driver": "590"})),
+        (timed(10.1, 10.05), Environment(entries={"driver": "590"})),  # so is the whole machine
+        (timed(9.5, 9.2), Environment(entries={"driver": "590"})),
         (timed(11, 10.1, verdict=Verdict.SAME), DRIVER),  # base is still slow
         (finding(Verdict.MISSING), DRIVER),
     ):
         report = world.judge(later, None, found, environment=environment)
         assert (report.fixed, world.states()) == ((), {1: "open"}), found
+
+
+def test_a_fix_is_told_by_its_own_ratio_whatever_the_machine_became(world):
+    """Two commits made it slower; what takes back one step ends the later one, and only that."""
+    world.judge(world.commit("slow"), None, timed(10, 11))
+    world.judge(world.commit("slow too"), None, timed(11, 12.1))
+    new_driver = {"environment": Environment(entries={"driver": "590"})}
+    world.judge(world.commit("fix one"), None, timed(6.05, 5.5), **new_driver)
+    assert world.states() == {1: "open", 2: "fixed"}
+    world.judge(world.commit("fix the other"), None, timed(5.5, 5.0), **new_driver)
+    assert world.states() == {1: "fixed", 2: "fixed"}
 
 
 def test_a_fix_that_was_never_judged_itself_is_seen_later_or_against_the_old_base(world):
