@@ -52,7 +52,7 @@ class Sighting(msgspec.Struct, frozen=True, kw_only=True):
     run_uid: str
     head: Revision
     at_us: int
-    """When the run ended."""
+    """When the run began, which does not change when it is judged again."""
     gone: bool
     level: float | None
     """How large it is, as a ratio: `level_of`. None for what has no size."""
@@ -157,7 +157,7 @@ def bounds(kind: Kind, finding: Finding, level: float) -> tuple[float, float]:
     return level * finding.change.low / finding.change.point, level * finding.change.high / finding.change.point
 
 
-def upper(regression: "Regression", case: CaseId) -> float | None:
+def upper(regression: Regression, case: CaseId) -> float | None:
     """How large a case may have been when it was last there; None where it has no size."""
     last = next((one for one in reversed(regression.of(case)) if not one.gone), None)
     return bounds(regression.kind, last.finding, last.level)[1] if last and last.level else None

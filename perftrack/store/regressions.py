@@ -70,7 +70,7 @@ _SIGHTINGS = (
         kernel_case.c.key.label("case_key"),
         device_class.c.name.label("device_class"),
         run.c.uid.label("run_uid"),
-        sa.func.coalesce(run.c.finished_us, run.c.started_us).label("at_us"),
+        run.c.started_us.label("at_us"),
         *read.prefixed(_head, "head__"),
         _of_base(result.c.environment_id).label("environment_id"),
         _of_base(series.c.method_id).label("method_id"),

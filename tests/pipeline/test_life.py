@@ -6,6 +6,7 @@ import re
 import sqlite3
 import time
 from functools import cache
+from typing import ClassVar
 
 import pytest
 
@@ -70,6 +71,7 @@ class World:
     """A repository, a database, and runs whose answers are given."""
 
     uids = itertools.count(1)
+    begun: ClassVar[dict[str, int]] = {}
 
     def __init__(self, repo, store, path):
         self.repo, self.store, self.path = repo, store, path
@@ -84,9 +86,11 @@ class World:
     def judge(self, head, base, *findings, environment=DRIVER, uid=None):
         """One submission; `base`: a commit's id, or None for the first parent."""
         to = self.revision(head)
+        uid = uid or f"{next(self.uids):032x}"[::-1]
         run = Run(
-            uid=uid or f"{next(self.uids):032x}"[::-1], repo="repo", head=to, base=self.revision(base or to.parent),
-            base_note="", options=RunOptions(methods={"cuda": Method()}), started_us=int(uid or "1", 16) % 2**60,
+            uid=uid, repo="repo", head=to, base=self.revision(base or to.parent),
+            base_note="", options=RunOptions(methods={"cuda": Method()}),
+            started_us=self.begun.setdefault(uid, time.time_ns() // 1000),
         )  # fmt: skip
         self.store.begin_run(run)
         summaries = []
@@ -292,6 +296,17 @@ def test_the_same_step_seen_at_an_earlier_commit_is_the_same_regression_and_move
     assert world.judge(first, world.base, timed(10, 11.05), timed(10, 11, SUB)).exit_code == 0
     (row,) = rows(world.store, everything=True)
     assert (row.id, row.found_sha, row.state) == (1, first, "acknowledged")
+
+
+def test_judging_the_fix_again_loses_no_mark_that_was_made_since(world):
+    slow, fix = world.commit("slow"), world.commit("fix")
+    world.judge(slow, None, timed(10, 11))
+    world.judge(fix, None, timed(11, 10), uid="c" * 32)
+    back = world.commit("slow again")
+    world.judge(back, world.base, timed(10, 11))
+    world.ack("1")
+    world.judge(fix, None, timed(11, 10), uid="c" * 32)
+    assert world.states() == {1: "acknowledged"}
 
 
 def test_measuring_an_old_commit_after_the_fix_opens_nothing(world):

@@ -36,7 +36,7 @@ def test_what_was_seen_comes_back(store: Store) -> None:
     assert (slower.kind, slower.device_class, slower.repo, slower.found_us) == ("slower", CLASS, "kernels", 101)
     assert (slower.found.sha, slower.base and slower.base.sha) == (build.revision(7).sha, build.revision(6).sha)
     (one,) = slower.sightings
-    assert (one.case, one.gone, one.level, one.run_uid, one.at_us) == (CASE, False, 1.1, uid, 101)
+    assert (one.case, one.gone, one.level, one.run_uid, one.at_us) == (CASE, False, 1.1, uid, build.run(1).started_us)
     assert (one.finding, one.head.position) == (build.finding(), 7)
     assert store.segments(uid) == {(CASE, CLASS): one.segment, (CASE._replace(variant="unfused"), CLASS): one.segment}
     assert (lossy.kind, lossy.sightings[0].level) == ("less-accurate", None)
