@@ -44,6 +44,11 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
             found.sha == self.head.sha or (found.tree == self.head.tree and found.sha not in self.behind)
         )
 
+    @property
+    def begins(self) -> bool:
+        """Whether head can be where something began: committed, and with its base behind it."""
+        return not self.head.dirty and (self.base is None or self.base.sha in self.behind)
+
     def narrows(self, regression: Regression) -> bool:
         """Found at a later commit against the same base, so that head, in between, may have it already."""
         return regression.found.sha in self.ahead and _same(regression.base, self.base)
@@ -53,7 +58,7 @@ def attribute(finding: Finding, kind: Kind, regressions: Sequence[Regression], l
     """Which regressions a finding shows: the known ones of the commits compared as far as they explain it, else head's.
 
     Levels multiply. What the known ones leave over is the head's where the head is known to have one of its own, or
-    the newest one's, which has worsened then. Uncommitted changes never begin a regression.
+    the newest one's, which has worsened then. Where head cannot be where it began, nothing new is.
     """
     case, level = case_of(finding), level_of(kind, finding)
     mine = [one for one in regressions if (one.device_class, one.kind) == (finding.device_class, kind)]
@@ -76,7 +81,7 @@ def attribute(finding: Finding, kind: Kind, regressions: Sequence[Regression], l
         levels.append((here.id, rest))
     elif known and rest and not explained:
         levels[-1] = (known[-1].id, known[-1].level(case) * rest)
-    elif not known and not line.head.dirty:
+    elif not known and line.begins:
         levels.append((None, rest))
     return [
         Seen(regression_id=number, device_class=finding.device_class, kind=kind, case=case, level=one)

@@ -85,6 +85,12 @@ def test_nothing_known_begins_one_at_the_head_and_uncommitted_changes_begin_none
     assert shares(slow(), [regression(1, 3)], dirty) == [(1, 1.1)]
 
 
+def test_what_is_slower_than_a_commit_that_is_not_behind_it_did_not_begin_there():
+    ahead = msgspec.structs.replace(line(), base=commit(12))
+    assert shares(slow(), [], ahead) == []
+    assert shares(slow(), [], msgspec.structs.replace(line(), base=None)) == [(None, 1.1)]
+
+
 def test_other_classes_kinds_cases_and_commits_explain_nothing():
     other_case = slow()
     other_case = msgspec.structs.replace(other_case, case_key="other")
