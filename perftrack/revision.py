@@ -22,6 +22,9 @@ from perftrack.model import Revision, TreeArchive
 MAX_ARCHIVE_BYTES = 100 * 2**20
 """A tree larger than this is refused: it would be shipped to every worker."""
 
+ACCEPT = "Perftrack-Accept"
+"""The trailer of a commit message by which a commit accepts what it makes slower."""
+
 _HOOK_VARIABLES = frozenset(
     {
         "GIT_DIR",
@@ -170,6 +173,40 @@ class Repository:
         if self.try_git("cat-file", "-e", f"{head.parent}^{{commit}}") is None:
             raise UsageError(_shallow(head))
         return self.revision(head.parent), "parent"
+
+    def commits(self, head: Revision, without: Revision | None = None) -> frozenset[str]:
+        """Ids of the commits that `head` has, itself included, and `without` has not."""
+        return frozenset(self.git("rev-list", head.sha, *([f"^{without.sha}"] if without else [])).decode().split())
+
+    def descends(self, sha: str, ancestor: Revision) -> bool:
+        """Whether the commit `sha` is here and has `ancestor` behind it."""
+        return self.try_git("merge-base", "--is-ancestor", ancestor.sha, sha) is not None
+
+    def accepted(self, head: Revision) -> list[tuple[str, str, str]]:
+        """(pattern of case keys, reason, author) of each trailer `Perftrack-Accept: CASE-GLOB REASON` of `head`.
+
+        None of uncommitted changes. UsageError where a trailer has no reason.
+        """
+        if head.dirty:
+            return []
+        form = f"%an%n%(trailers:key={ACCEPT},valueonly,unfold)"
+        author, *said = (
+            self.git("show", "--no-patch", f"--format={form}", head.sha).decode(errors="replace").split("\n")
+        )
+        found: list[tuple[str, str, str]] = []
+        for value in filter(None, map(str.strip, said)):
+            pattern, _, reason = value.partition(" ")
+            if not reason.strip():
+                raise UsageError(
+                    f"{head.label} says `{ACCEPT}: {value}` without a reason: write `{ACCEPT}: CASE-GLOB REASON`"
+                )
+            found.append((pattern, reason.strip(), author.strip()))
+        return found
+
+    @property
+    def user(self) -> str:
+        """Who works here, by git's configuration; empty where it does not say."""
+        return self.try_git("config", "--get", "user.name") or ""
 
     def _main_branches(self, configured: str | None) -> list[str]:
         if configured:

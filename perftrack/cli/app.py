@@ -29,8 +29,8 @@ _output = click.option("-o", "--output", type=click.Path(path_type=Path), help="
 def app() -> None:
     """Regression tests and performance tracking for kernel fusion.
 
-    Exit codes: 0 no confirmed slowdown, 1 confirmed slowdown or a case newly failing or wrong, 2 usage,
-    3 infrastructure (no verdict), 4 incomplete (nothing measured, coverage too low).
+    Exit codes: 0 no confirmed slowdown (but acknowledged ones), 1 confirmed slowdown or a case newly failing or
+    wrong, 2 usage, 3 infrastructure (no verdict), 4 incomplete (nothing measured, coverage too low).
     """
 
 
@@ -141,6 +141,46 @@ def history(case: str, variant: str, last: int, device: str, db: str | None, sty
     with _store(db) as store:
         made = histories_of(store, case, device=device, variant=variant, last=last)
     output_file.write_value(made, "\n\n".join(tables.history(series) for series in made), style)
+
+
+@app.command()
+@click.option("--open/--all", "only_open", default=True, show_default=True, help="Only the open ones, or every one.")
+@_options(_db, _json)
+def regressions(only_open: bool, db: str | None, style: Style) -> None:  # noqa: FBT001 (click passes options by name)
+    """List what got slower, less accurate or broken and has not been fixed."""
+    from perftrack.pipeline.life import rows
+    from perftrack.report import tables
+
+    with _store(db) as store:
+        made = rows(store, everything=not only_open)
+    output_file.write_value(made, tables.regressions(made), style)
+
+
+@app.command()
+@click.argument("target", metavar="ID|CASE-GLOB")
+@click.option("--reason", required=True, metavar="TEXT", help="Why, for those who read it later.")
+@click.option("--until", default="", metavar="DATE", help="From the beginning of this day (UTC) on it is open again.")
+@click.option(
+    "--as",
+    "state",
+    type=click.Choice(["acknowledged", "invalid", "infra"]),
+    default="acknowledged",
+    show_default=True,
+    help="Real and accepted, nothing wrong, or the machine's doing.",
+)
+@_options(_db, _json)
+def ack(target: str, reason: str, until: str, state: str, db: str | None, style: Style) -> None:
+    """Mark a regression, or the open ones of cases that fit a pattern, so that it no longer fails a submission.
+
+    It is open again when it grows, when DATE comes, or when it was fixed and comes back.
+    """
+    from perftrack.judge.life import State
+    from perftrack.pipeline.life import ack as mark
+    from perftrack.report import tables
+
+    with _store(db) as store:
+        made = mark(store, target, reason=reason, state=State(state), until=until, start=Path.cwd())
+    output_file.write_value(made, tables.regressions(made), style)
 
 
 @app.command()

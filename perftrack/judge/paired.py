@@ -5,7 +5,6 @@ of the same process, so the same clock drove them, and a block in which the cloc
 moved is not used at all (`rounds`).
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,7 +16,8 @@ from perftrack.judge import accuracy
 from perftrack.judge.rounds import BROKEN, Key, Outcome, Round, measured, outcome, read_rounds
 from perftrack.judge.summary import ratio_over_rounds
 from perftrack.judge.value import Finding, Interval, spell
-from perftrack.model import Backend, Case, Cause, JobResult, Resources, Side, Status, Verdict
+from perftrack.judge.why import facts, why
+from perftrack.model import Backend, Case, Cause, JobResult, Side, Status, Verdict
 
 CANARY_SPREAD: dict[Backend, float] = {"cuda": 0.05, "cpu": 1.0}
 """Rounds whose canary copies differ by more than this on one card were not made on the same machine state, which may
@@ -153,7 +153,7 @@ class _Comparison:
             detectable=stats.detectable_effect(ratios) if len(ratios) > 1 else None,
             rounds=len(ratios),
             ratios=tuple(ratios),
-            why=_why(self.rounds, variant),
+            why=self._why(variant, change.point),
         )
         return self._with_cause(finding, self._baseline_verdict())
 
@@ -172,6 +172,10 @@ class _Comparison:
         if verdict is Verdict.AMBIGUOUS and min(ratios) < 1 < max(ratios):
             return verdict, Cause.NONE, "the rounds disagree"
         return verdict, Cause.NONE, ""
+
+    def _why(self, variant: str, change: float) -> str:
+        base = facts(self.rounds, "base", variant, self.base)
+        return why(base, facts(self.rounds, "head", variant, self.head), change, self.case.min_effect)
 
     def _by_device(self, variant: str) -> dict[str, list[float]]:
         found: dict[str, list[float]] = {}
@@ -285,33 +289,3 @@ def _same_sources(result: JobResult) -> bool:
 def _same_code(part: Round, variant: str) -> bool:
     head, base = (part.measurements[key].resources.code_digest for key in _pair(variant))
     return head is not None and head == base
-
-
-def _why(rounds: Sequence[Round], variant: str) -> str:
-    """Differences of the compiled code, base -> head, as the first round saw them."""
-    for part in rounds:
-        if all(key in part.block_medians for key in _pair(variant)):
-            head, base = (part.measurements[key].resources for key in _pair(variant))
-            return ", ".join(_differences(head, base))
-    return ""
-
-
-def _differences(head: Resources, base: Resources) -> list[str]:
-    def plain(value: float) -> str:
-        return str(value)
-
-    def share(value: float) -> str:
-        return f"{100 * value:.0f} %"
-
-    fields = (
-        ("registers", head.registers, base.registers, plain),
-        ("local bytes", head.local_bytes, base.local_bytes, plain),
-        ("shared bytes", head.shared_bytes, base.shared_bytes, plain),
-        ("occupancy", head.occupancy, base.occupancy, share),
-        ("launches", head.launches, base.launches, plain),
-    )
-    return [
-        f"{name} {spell(before)} -> {spell(after)}"
-        for name, after, before, spell in fields
-        if after is not None and before is not None and not math.isclose(after, before)
-    ]

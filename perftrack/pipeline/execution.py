@@ -15,11 +15,9 @@ from perftrack.judge.value import Finding, Summary
 from perftrack.model import Case, Device, Job, JobResult, Run, Side, Verdict
 from perftrack.pipeline import plan
 from perftrack.pipeline.plan import Pair
-from perftrack.pipeline.reports import report_of
 from perftrack.pipeline.talk import Talk
 from perftrack.pipeline.trees import Trees
 from perftrack.pool.client import Note, Pool, Progress
-from perftrack.report.value import Report
 from perftrack.store import Store
 
 
@@ -31,8 +29,8 @@ class Execution:
         self.devices: list[Device] = []
         self.problems = list(run.problems)
 
-    def measure(self, address: str | None) -> Report:
-        """All rounds on all devices, then the verdict."""
+    def measure(self, address: str | None) -> None:
+        """All rounds on all devices, then the verdict, stored."""
         options, begun = self.run.options, False
         try:
             with Pool(
@@ -62,7 +60,6 @@ class Execution:
             raise
         summaries = self._summaries(pairs)
         self._finish("complete", summaries, findings)
-        return report_of(self.store, self.run.uid)
 
     def _admit(self, pool: Pool) -> None:
         for report in pool.devices():

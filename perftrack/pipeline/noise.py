@@ -19,6 +19,7 @@ from perftrack.measure.methods import default_method
 from perftrack.model import Case, JobResult, Run, RunOptions
 from perftrack.pipeline import plan
 from perftrack.pipeline.execution import Execution
+from perftrack.pipeline.reports import report_of
 from perftrack.pipeline.talk import Talk
 from perftrack.pipeline.trees import Compared, Trees, export
 from perftrack.report.noise import NoiseReport
@@ -80,10 +81,10 @@ def measure_noise(request: Request, talk: Talk) -> NoiseReport:
         with Store.open(f"sqlite:///{scratch}/noise.db") as store:
             execution = Execution(run, trees, store, talk)
             try:
-                report = execution.measure(None)
+                execution.measure(None)
             except IncompleteError as error:
                 raise InfrastructureError(str(error)) from error
-            return _report(execution, report, store, load)
+            return _report(execution, report_of(store, run.uid), store, load)
 
 
 def against_itself(trees: Trees) -> Trees:

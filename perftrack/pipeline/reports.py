@@ -1,5 +1,6 @@
 """Answers from what is stored: a run's report, two revisions side by side, one case's history, the devices."""
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from perftrack.store.value import StoredSummary
 
 
 def report_of(store: Store, uid: str) -> Report:
-    """The report of a stored run."""
+    """The report of a stored run, with its regressions as they stand now."""
     stored = store.load_run(uid)
     unread = [problem for problem in stored.run.problems if problem.startswith("head ")]
     return build(
@@ -26,6 +27,8 @@ def report_of(store: Store, uid: str) -> Report:
         stored.findings,
         incomplete=unread,
         use=_use(stored.run, store.busy(uid)),
+        regressions=store.regressions(run_uid=uid),
+        now_us=time.time_ns() // 1000,
     )
 
 

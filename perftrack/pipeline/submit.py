@@ -12,6 +12,8 @@ from perftrack.measure.methods import default_method, quick_method
 from perftrack.model import Run, RunOptions
 from perftrack.pipeline import plan
 from perftrack.pipeline.execution import Execution
+from perftrack.pipeline.life import remember
+from perftrack.pipeline.reports import report_of
 from perftrack.pipeline.talk import Talk
 from perftrack.pipeline.trees import Compared, Trees, export, revisions, revisions_of
 from perftrack.report.value import Report
@@ -58,8 +60,11 @@ def submit(request: Request, talk: Talk) -> Report:
             trees = export(compared, options.suite_paths, Path(scratch))
             run = resumed or _new_run(repository, compared, options, trees)
         plan.check_selection(trees, options)
+        accepted = repository.accepted(run.head)
         _announce(run, trees, talk, resumed=resumed is not None)
-        return Execution(run, trees, store, talk).measure(request.address)
+        Execution(run, trees, store, talk).measure(request.address)
+        remember(store, run.uid, repository, accepted)
+        return report_of(store, run.uid)
 
 
 def _options(request: Request, settings: config.Settings) -> RunOptions:

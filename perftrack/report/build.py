@@ -8,11 +8,12 @@ from typing import Any
 
 from perftrack import stats
 from perftrack.declare import NEVER_GATED
+from perftrack.judge.life import Kind, Regression, State, case_of
 from perftrack.judge.value import Finding, Summary
 from perftrack.model import Accuracy, Backend, Case, Device, Method, Revision, Run, Status, Verdict
-from perftrack.report import words
+from perftrack.report import standing, words
 from perftrack.report.fusion import suite_lines
-from perftrack.report.value import AccuracyRow, Answer, CardUse, DeviceLine, Report, Row
+from perftrack.report.value import AccuracyRow, Answer, CardUse, DeviceLine, Remembered, Report, Row
 
 MIN_COVERAGE = 0.95
 """Share of the expected (case, variant) pairs of each device class that must have an answer."""
@@ -47,17 +48,21 @@ def build(
     *,
     incomplete: Iterable[str] = (),
     use: Iterable[CardUse] = (),
+    regressions: Sequence[Regression] = (),
+    now_us: int = 0,
 ) -> Report:
     """The report of `run`. `cases` are those the head declares, on the backends of `devices`; `use` is by card.
 
-    RED (exit 1) with any confirmed slowdown or any variant that newly fails or is wrong. Else INCOMPLETE (exit 4)
-    for the reasons in `incomplete` (what the caller knows: no base although one was asked for, a suite that cannot
-    be imported), or when nothing was measured, a device class has less than 95 % of its answers, something is
-    missing, a suspected slowdown was not measured again, or the run was interrupted. Else GREEN (exit 0).
+    RED (exit 1) with any confirmed slowdown or any variant that newly fails or is wrong, but for what `regressions`
+    (those the run says something of, as they stand at `now_us`) have as acknowledged, invalid or infra. Else
+    INCOMPLETE (exit 4) for the reasons in `incomplete` (what the caller knows: no base although one was asked for, a
+    suite that cannot be imported), or when nothing was measured, a device class has less than 95 % of its answers,
+    something is missing, a suspected slowdown was not measured again, or the run was interrupted. Else GREEN (exit 0).
 
     An error that grew within the tolerance changes neither: it is a row of `accuracy`.
     """
-    content = _Content(run, cases, devices, summaries, findings, {one.uuid: one for one in use})
+    known = standing.remembered(regressions, run, now_us)
+    content = _Content(run, cases, devices, summaries, findings, {one.uuid: one for one in use}, known)
     rows = sorted(content.rows(), key=_severity)
     accuracy = sorted(content.accuracy_rows(), key=_size_of_error)
     lines = tuple(content.device_line(name, rows) for name in dict.fromkeys(one.device_class for one in devices))
@@ -82,6 +87,7 @@ def build(
         accuracy=tuple(accuracy),
         less_accurate=sum(row.accuracy is Accuracy.LESS for row in accuracy),
         more_accurate=sum(row.accuracy is Accuracy.MORE for row in accuracy),
+        fixed=standing.fixed(regressions, run, now_us),
         skipped=content.skipped(),
         problems=(*run.problems, *content.yardstick_problems()),
         methods=tuple(
@@ -142,6 +148,7 @@ class _Content:
     summaries: Sequence[Summary]
     findings: Sequence[Finding]
     use: Mapping[str, CardUse]
+    known: Mapping[standing.Key, tuple[Remembered, ...]]
 
     def rows(self) -> list[Row]:
         """One for each finding; without a base also for each candidate that was measured."""
@@ -173,6 +180,7 @@ class _Content:
                         error_base=one.error_base,
                         baseline_error_head=errors.get((suite, key, device_class, baseline, "head")),
                         baseline_error_base=errors.get((suite, key, device_class, baseline, "base")),
+                        regressions=self._known(one, Kind.LESS_ACCURATE),
                         next=self._next(suite, key, device_class),
                     )
                 )
@@ -241,7 +249,11 @@ class _Content:
     def _baseline(self, suite: str, key: str) -> str:
         return next((case.baseline for case in self.cases if (case.suite, case.key) == (suite, key)), "unfused")
 
+    def _known(self, finding: Finding, kind: Kind) -> tuple[Remembered, ...]:
+        return self.known.get(standing.Key(case_of(finding), finding.device_class, kind), ())
+
     def _from_finding(self, finding: Finding, summary: Summary | None) -> Row:
+        known = self._known(finding, Kind(finding.verdict.value)) if finding.red else ()
         return Row(
             suite=finding.suite,
             case=finding.case_key,
@@ -250,7 +262,7 @@ class _Content:
             baseline=self._baseline(finding.suite, finding.case_key),
             verdict=finding.verdict,
             cause=finding.cause,
-            red=finding.red,
+            red=finding.red and (not known or any(one.state is State.OPEN for one in known)),
             confirmed=finding.confirmed,
             message=finding.message,
             head_s=finding.head_s,
@@ -264,6 +276,7 @@ class _Content:
             detectable=finding.detectable,
             rounds=finding.rounds,
             why=finding.why,
+            regressions=known,
             next=self._next(finding.suite, finding.case_key, finding.device_class),
             **_achieved(summary),
         )

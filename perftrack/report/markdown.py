@@ -72,13 +72,14 @@ def _changes(rows: Sequence[Row | AccuracyRow]) -> str:
 def _cells(row: Row | AccuracyRow) -> tuple[str, ...]:
     case = f"{_name(f'{row.suite}: {row.case}')} {_name(row.variant)}"
     if isinstance(row, AccuracyRow):
-        seen = [words.accuracy(row), words.baseline_errors(row)]
+        seen = [words.accuracy(row), words.baseline_errors(row), *(one.text for one in row.regressions)]
         return ("accuracy", case, escape(row.device_class), _lines(seen), *(escape(words.NOT_KNOWN),) * 3)
+    known = [one.text for one in row.regressions]
     return (
         f"**{row.verdict.value}**" if row.red else row.verdict.value,
         case,
         escape(row.device_class),
-        _lines([row.cause.value, words.evidence(row), row.why, row.message if row.change else ""]),
+        _lines([row.cause.value, words.evidence(row), row.why, row.message if row.change else "", *known]),
         escape(words.moved(words.microseconds(row.base_s), words.microseconds(row.head_s))),
         escape(words.moved(words.microseconds(row.baseline_base_s), words.microseconds(row.baseline_head_s))),
         escape(words.moved(words.times(row.speedup_base), words.times(row.speedup_head)) + words.factors(row)),
@@ -152,6 +153,7 @@ def _foot(report: Report) -> str:
     for one in report.devices:
         lines += [f"{_name(one.device_class)} {escape(said)}" for said in (words.device(one), words.cards(one)) if said]
     lines += [f"more accurate: {escape(said)}" for said in words.more_accurate(report)]
+    lines += [f"fixed: {escape(said)}" for said in report.fixed]
     for name, sentences in (("skipped", report.skipped), ("problem", report.problems), ("method", report.methods)):
         lines += [f"{name}: {escape(sentence)}" for sentence in sentences]
     footer = words.FOOTER if report.base else words.FOOTER_WITHOUT_BASE

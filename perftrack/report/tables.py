@@ -1,12 +1,13 @@
-"""What `compare`, `history` and `devices` print: tables of simple values."""
+"""What `compare`, `history`, `devices` and `regressions` print: tables of simple values."""
 
-import datetime as dt
+from collections import Counter
 from collections.abc import Sequence
 
+from perftrack.judge.life import State, day
 from perftrack.report import words
 from perftrack.report.layout import Line, Look, line, plain, sparkline, table, wrap
 from perftrack.report.text import draw
-from perftrack.report.value import Comparison, DeviceRow, History, HistoryPoint
+from perftrack.report.value import Comparison, DeviceRow, History, HistoryPoint, RegressionRow
 
 
 def comparison(compared: Comparison, look: Look | None = None) -> str:
@@ -76,6 +77,25 @@ def devices(rows: Sequence[DeviceRow], look: Look | None = None) -> str:
     return draw(table(header, cells, look.width, align="llllrrrrl"), look)
 
 
+def regressions(rows: Sequence[RegressionRow], look: Look | None = None) -> str:
+    """A block a regression: what and since when, then its cases; last how many there are of each state."""
+    look = look or Look()
+    lines: list[Line] = []
+    several = len({row.repo for row in rows}) > 1
+    for row in rows:
+        repo = f"{row.repo} " if several else ""
+        found = plain(f"since {repo}{row.found} {day(row.found_us)} {row.found_subject}")
+        what = f"  {len(row.cases)} {'case' if len(row.cases) == 1 else 'cases'} on {row.device_class}, {found}"
+        lines.append(((f"{row.id:>4}  ", "dim"), (f"{row.state.value} {row.kind.value}", "bold"), (what, "")))
+        for one in row.cases:
+            standing = "" if one.said == row.state.value else one.said
+            said = plain(", ".join(filter(None, (f"{one.case} {one.variant}", one.size, one.why, standing))))
+            lines += [line(text) for text in wrap(said, look.width, 6)]
+    counts = Counter(row.state for row in rows)
+    total = ", ".join(f"{counts[state]} {state.value}" for state in State if counts[state])
+    return draw([*lines, line(total or "no regression", "dim")], look)
+
+
 def _points(points: Sequence[HistoryPoint]) -> list[list[str]]:
     """Newest first; a change is told from the measured revision before it, in the same segment only."""
     cells: list[list[str]] = []
@@ -91,7 +111,7 @@ def _points(points: Sequence[HistoryPoint]) -> list[list[str]]:
         before = point if point.time_s is not None else before
         cells.append(
             [
-                plain(f"{point.revision} {_day(point.committed_us)} {point.subject}"),
+                plain(f"{point.revision} {day(point.committed_us)} {point.subject}"),
                 words.microseconds(point.time_s),
                 words.microseconds(point.baseline_s),
                 words.times(point.speedup),
@@ -100,7 +120,3 @@ def _points(points: Sequence[HistoryPoint]) -> list[list[str]]:
             ]
         )
     return cells[::-1]
-
-
-def _day(instant_us: int) -> str:
-    return dt.datetime.fromtimestamp(instant_us / 1e6, dt.UTC).date().isoformat()

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from rich.console import Console
 from rich.text import Text
 
+from perftrack.judge.life import State
 from perftrack.model import Verdict
 from perftrack.report import words
 from perftrack.report.layout import Line, Look, Style, entry, in_ascii, line, plain, table, wrap
@@ -108,9 +109,10 @@ def _block(row: Row, width: int) -> list[Line]:
     ]
     cause = f"{row.cause.value}: " if row.cause.value else ""
     said = [words.evidence(row), cause + words.numbers(row), row.why, row.message if row.change else ""]
+    known = [one.text for one in row.regressions]
     if row.cause in words.UNFUSED_MOVED:
         said = [row.message, *said[:-1]]
-    return lines + _said(said, row.next, width)
+    return lines + _said([*said, *known], row.next, width)
 
 
 def _accuracy_block(row: AccuracyRow, width: int) -> list[Line]:
@@ -119,7 +121,8 @@ def _accuracy_block(row: AccuracyRow, width: int) -> list[Line]:
         (f"{row.case} {row.variant}", "bold"),
         (f"  {row.suite} on {row.device_class}", "dim"),
     )
-    return [head, *_said([words.accuracy(row), words.baseline_errors(row)], row.next, width)]
+    said = [words.accuracy(row), words.baseline_errors(row), *(one.text for one in row.regressions)]
+    return [head, *_said(said, row.next, width)]
 
 
 def _said(parts: Sequence[str], command: str, width: int) -> list[Line]:
@@ -214,6 +217,9 @@ def _foot(report: Report, width: int) -> list[Line]:
         if used := words.cards(device):
             lines += [line(one) for one in wrap(f"{device.device_class}, {used}", width)]
     lines += [one for said in words.more_accurate(report) for one in entry("better", f"more accurate: {said}", width)]
+    if any(one.state is State.OPEN for row in report.rows for one in row.regressions):
+        lines += entry("accept", "perftrack ack ID --reason TEXT, where a regression is meant to be", width)
+    lines += [one for said in report.fixed for one in entry("fixed", said, width)]
     for name, sentences in (("skipped", report.skipped), ("problem", report.problems), ("method", report.methods)):
         lines += [one for sentence in sentences for one in entry(name, sentence, width)]
     footer = words.FOOTER if report.base else words.FOOTER_WITHOUT_BASE

@@ -8,12 +8,24 @@ from typing import Literal
 
 import msgspec
 
+from perftrack.judge.life import Kind, State
 from perftrack.judge.value import Interval
 from perftrack.model import Accuracy, Cause, Device, Scalar, Status, Verdict
 
 SCHEMA = "perftrack.report/1"
 
 Answer = Literal["GREEN", "RED", "INCOMPLETE"]
+
+
+class Remembered(msgspec.Struct, frozen=True, kw_only=True):
+    """The regression that a row shows, and how that stands now."""
+
+    id: int
+    state: State
+    since: str = ""
+    """The commit that it was found at, where that is not the head."""
+    text: str
+    """All of it in words."""
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,6 +39,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Verdict
     cause: Cause = Cause.NONE
     red: bool = False
+    """It fails the run. Not where every regression in it is acknowledged, invalid or infra."""
     confirmed: bool = False
     message: str = ""
     head_s: float | None = None
@@ -54,6 +67,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """Achieved bandwidth ÷ copy ceiling of the same process."""
     cached: bool = False
     """The data fit the cache, so that utilization may exceed 1."""
+    regressions: tuple[Remembered, ...] = ()
     next: str = ""
     """The command that measures this row again."""
 
@@ -75,6 +89,7 @@ class AccuracyRow(msgspec.Struct, frozen=True, kw_only=True):
     baseline_error_head: float | None = None
     """The baseline variant's own, for comparison: where it moved alike, the data or the reference did."""
     baseline_error_base: float | None = None
+    regressions: tuple[Remembered, ...] = ()
     next: str = ""
     """The command that measures it again."""
 
@@ -166,9 +181,48 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """Less accurate first, the largest change first. None of them is red: beyond the tolerance a row is `wrong`."""
     less_accurate: int = 0
     more_accurate: int = 0
+    fixed: tuple[str, ...] = ()
+    """Regressions that this run shows to be gone, one sentence each."""
     skipped: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     methods: tuple[str, ...] = ()
+
+
+class RegressionCase(msgspec.Struct, frozen=True, kw_only=True):
+    """One case of a regression, as it was last seen."""
+
+    suite: str
+    case: str
+    variant: str
+    state: State
+    level: float | None
+    """How large it was when it was last there: time, or error, at head ÷ that at base; None for what has no size."""
+    size: str
+    """The same in words: `10.0 % slower`."""
+    why: str
+    said: str
+    """How it stands, in words."""
+    reason: str = ""
+    """Of the newest mark, as what follows."""
+    author: str = ""
+    marked_us: int | None = None
+    until_us: int | None = None
+
+
+class RegressionRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One regression: a commit, a device class, a kind, and the cases it hits."""
+
+    id: int
+    repo: str
+    state: State
+    kind: Kind
+    device_class: str
+    found: str
+    found_sha: str
+    found_subject: str
+    found_us: int
+    base_sha: str | None
+    cases: tuple[RegressionCase, ...]
 
 
 class CompareRow(msgspec.Struct, frozen=True, kw_only=True):

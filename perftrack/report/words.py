@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from perftrack.judge.life import State
 from perftrack.judge.value import Interval
 from perftrack.model import Accuracy, Cause, Verdict
 from perftrack.report.fusion import NO_GAIN
@@ -175,12 +176,19 @@ def headline(report: Report) -> str:
     if report.verdict == "RED":
         classes = dict.fromkeys(row.device_class for row in report.rows if row.red)
         where = next(iter(classes)) if len(classes) == 1 else f"{len(classes)} device classes"
-        return f"{_red(report)} on {where}"
+        return f"{_red(report)} on {where}" + ("" if any(map(_is_new, report.rows)) else ", none of them new")
     if report.verdict == "INCOMPLETE":
         return "; ".join(report.reasons)
     if report.base is None:
         return f"first measurement, nothing to compare with: {counts(report)}"
-    return f"no confirmed slowdown: {counts(report)}"
+    said = ", ".join(f"{count} {state.value}" for state, count in silenced(report).items())
+    return f"nothing red: {said}; {counts(report)}" if said else f"no confirmed slowdown: {counts(report)}"
+
+
+def silenced(report: Report) -> Counter[State]:
+    """Rows that would be red but for what people said of them, by that."""
+    rows = [row for row in report.rows if row.regressions and not row.red]
+    return Counter(one.state for row in rows for one in row.regressions[-1:])
 
 
 def against(report: Report) -> str:
@@ -232,6 +240,11 @@ def needs_attention(row: Row) -> bool:
     if row.verdict is Verdict.SAME:
         return row.cause in UNFUSED_MOVED or bool(row.message)
     return row.verdict not in (Verdict.NEW, Verdict.REMOVED) or bool(row.message)
+
+
+def _is_new(row: Row) -> bool:
+    """Red, and not altogether of regressions of earlier commits."""
+    return row.red and not (row.regressions and all(one.since for one in row.regressions))
 
 
 def _red(report: Report) -> str:

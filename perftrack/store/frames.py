@@ -5,6 +5,7 @@ columns and dtypes as a full one; nothing is sampled or left out silently; commi
 `commit_seq`, the first-parent distance from the root, and those whose distance is unknown come last.
 """
 
+import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -16,7 +17,7 @@ import sqlalchemy as sa
 from perftrack.declare import NEVER_GATED
 from perftrack.judge.value import Finding, Interval
 from perftrack.model import Method, Verdict
-from perftrack.store import frames_columns, frames_rounds, glob, read, steps, unpaired
+from perftrack.store import frames_columns, frames_regressions, frames_rounds, glob, read, steps, unpaired
 from perftrack.store.frames_columns import UNPLACED, frame
 from perftrack.store.schema import (
     declaration,
@@ -264,6 +265,15 @@ class Database:
         attempts = self._store.attempts(latest)
         made = (row for attempt, counts in attempts for row in frames_rounds.rows(latest, attempt, counts=counts))
         return frame(frames_columns.ROUNDS, made)
+
+    def regressions(self, *, repo: str | None = None) -> pd.DataFrame:
+        """One row for each regression × case × variant, the oldest regression first, as it stands now.
+
+        `regression_id` counts the problems: one commit, one device class, one kind.
+        """
+        now_us = time.time_ns() // 1000
+        known = self._store.regressions(repo=repo)
+        return frame(frames_columns.REGRESSIONS, (row for one in known for row in frames_regressions.rows(one, now_us)))
 
     def devices(self) -> pd.DataFrame:
         """Every device that ever did a job, by class and UUID."""

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from perftrack.judge.life import Kind, State
 from perftrack.model import Accuracy, Cause, Status, Verdict
 
 UNPLACED = 2**31 - 1
@@ -15,6 +16,8 @@ TIME = "datetime64[us, UTC]"
 _STATUS = pd.CategoricalDtype([word.value for word in Status])
 _VERDICT = pd.CategoricalDtype(["", *(word.value for word in Verdict)])
 _CAUSE = pd.CategoricalDtype([word.value for word in Cause])
+_STATE = pd.CategoricalDtype([word.value for word in State])
+_KIND = pd.CategoricalDtype([word.value for word in Kind])
 _ACCURACY = pd.CategoricalDtype([word.value for word in Accuracy])
 
 Columns = Mapping[str, Any]
@@ -75,6 +78,18 @@ RUNS: Columns = {
     "started_at": TIME, "finished_at": TIME, "state": "category", "jobs": "int64", "expected_jobs": "int64",
     "problems": "int64", **{word.value: "int64" for word in Verdict},
 }  # fmt: skip
+
+REGRESSIONS: Columns = {
+    "regression_id": "int64", "repo": "category", "state": _STATE, "kind": _KIND, "device": "category",
+    "suite": "category", "case": "str", "variant": "category",
+    "commit": "str", "commit_seq": "int64", "base": "str", "found_at": TIME,
+    "level": "float64", "time_us_base": "float64", "time_us_head": "float64",
+    "error_l2_base": "float64", "error_l2_head": "float64", "cause": _CAUSE, "why": "str", "message": "str",
+    "reason": "str", "author": "str", "marked_at": TIME, "until": TIME, "again": "str",
+    "seen_commit": "str", "seen_at": TIME, "seen_run_id": "str", "fixed_commit": "str", "fixed_at": TIME,
+}  # fmt: skip
+"""`level` is the time, or the error, at head ÷ that at base; NaN for what failed or is wrong. `reason` to `until` are
+of the newest mark, `again` says why that counts no longer; `seen` is where the case was last there."""
 
 _SCALES = {"_us": 1e6, "gbps": 1e-9, "tflops": 1e-12, "_pct": 100.0}
 """From the SI units of the store to the unit in the column's name."""

@@ -38,29 +38,32 @@ def _all(table: sa.FromClause, *without: str) -> list[Any]:
     return [column for column in table.c if column.name not in without]
 
 
-def _prefixed(table: sa.FromClause, prefix: str) -> list[Any]:
+def prefixed(table: sa.FromClause, prefix: str) -> list[Any]:
+    """All columns under other names, so that several revisions fit into one row."""
     return [column.label(f"{prefix}{column.name}") for column in table.c]
 
 
-def _part(row: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+def part(row: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """What `prefixed` has put into the row, under its own names."""
     return {name.removeprefix(prefix): row[name] for name in row if name.startswith(prefix)}
 
 
-def _rows(connection: sa.Connection, question: sa.Select[*tuple[Any, ...]]) -> Sequence[Mapping[str, Any]]:
+def mappings(connection: sa.Connection, question: sa.Select[*tuple[Any, ...]]) -> Sequence[Mapping[str, Any]]:
+    """Rows by column name."""
     names = [column.name for column in question.selected_columns]
     return [dict(zip(names, row, strict=True)) for row in connection.execute(question)]
 
 
 _RUNS = (
-    sa.select(*_all(run), *_prefixed(_head, "head__"), *_prefixed(_base, "base__"))
+    sa.select(*_all(run), *prefixed(_head, "head__"), *prefixed(_base, "base__"))
     .join_from(run, _head, run.c.head_id == _head.c.id)
     .join(_base, run.c.base_id == _base.c.id, isouter=True)
 )
 
 
 def _run(row: Mapping[str, Any]) -> Run:
-    head = _part(row, "head__")
-    base = _part(row, "base__") if row["base_id"] is not None else None
+    head = part(row, "head__")
+    base = part(row, "base__") if row["base_id"] is not None else None
     return rows.run(
         row,
         head["repo"],
@@ -71,7 +74,7 @@ def _run(row: Mapping[str, Any]) -> Run:
 
 def run_row(connection: sa.Connection, uid: str) -> tuple[int, Run] | None:
     """The number and the run; None where there is none."""
-    found = _rows(connection, _RUNS.where(run.c.uid == uid))
+    found = mappings(connection, _RUNS.where(run.c.uid == uid))
     return (found[0]["id"], _run(found[0])) if found else None
 
 
@@ -95,8 +98,8 @@ def stored_run(connection: sa.Connection, number: int, of: Run) -> StoredRun:
     )
     used = list(connection.execute(jobs))
     issues: dict[int, Issue] = {row.declaration_id: rows.method(row.document).issue for row in used}
-    cases = _rows(connection, _CASES.where(declaration.c.id.in_(issues)))
-    devices = _rows(connection, _DEVICES.where(device.c.id.in_({row.device_id for row in used})))
+    cases = mappings(connection, _CASES.where(declaration.c.id.in_(issues)))
+    devices = mappings(connection, _DEVICES.where(device.c.id.in_({row.device_id for row in used})))
     points = summaries(connection, result.c.run_id == number, _of_run(number))
     return StoredRun(
         run=of,
@@ -142,7 +145,7 @@ def findings(connection: sa.Connection, run_id: int) -> list[Finding]:
         .join(device_class, finding.c.device_class_id == device_class.c.id)
         .where(finding.c.run_id == run_id)
     )
-    found = [rows.finding(row) for row in _rows(connection, question)]
+    found = [rows.finding(row) for row in mappings(connection, question)]
     return sorted(found, key=lambda one: (one.suite, one.case_key, one.device_class, one.variant))
 
 
@@ -151,7 +154,7 @@ SUMMARIES = steps.beside(
         *_all(result, "declaration_id", "device_id", "environment_id", "resources_id"),
         *(column.label(name) for name, column in steps.VECTORISATION.items()),
         *_all(resources, "id", "digest"),
-        *_prefixed(revision, "revision__"),
+        *prefixed(revision, "revision__"),
         suite.c.name.label("suite"),
         kernel_case.c.key.label("case_key"),
         device_class.c.name.label("device_class"),
@@ -182,14 +185,14 @@ SUMMARIES = steps.beside(
 
 def summaries(connection: sa.Connection, *where: sa.ColumnElement[bool]) -> list[StoredSummary]:
     """Stored summaries in topological order, then by run, suite, case, device class, variant and side."""
-    found = [_summary(row) for row in _rows(connection, SUMMARIES.where(*where))]
+    found = [_summary(row) for row in mappings(connection, SUMMARIES.where(*where))]
     return sorted(found, key=_summary_order)
 
 
 def _summary(row: Mapping[str, Any]) -> StoredSummary:
     branch = row["head_branch"] if row["side"] == "head" else row["base_branch"]
     return StoredSummary(
-        revision=_stored_revision(_part(row, "revision__"), branch),
+        revision=_stored_revision(part(row, "revision__"), branch),
         run_uid=row["run_uid"],
         measured_us=row["measured_us"],
         baseline=row["baseline"],
@@ -221,12 +224,12 @@ def revisions(connection: sa.Connection, repo: str | None, prefix: str) -> list[
     question = sa.select(revision).where(matches)
     if repo is not None:
         question = question.where(revision.c.repo == repo)
-    return sorted((_stored_revision(row) for row in _rows(connection, question)), key=lambda one: one.order)
+    return sorted((_stored_revision(row) for row in mappings(connection, question)), key=lambda one: one.order)
 
 
 def revisions_of(connection: sa.Connection, numbers: sa.Select[*tuple[Any, ...]]) -> list[StoredRevision]:
     """Those whose row numbers a query gives; in topological order."""
-    found = _rows(connection, sa.select(revision).where(revision.c.id.in_(numbers)))
+    found = mappings(connection, sa.select(revision).where(revision.c.id.in_(numbers)))
     return sorted((_stored_revision(row) for row in found), key=lambda one: one.order)
 
 
@@ -305,7 +308,7 @@ def attempts(connection: sa.Connection, run_id: int) -> list[tuple[JobResult, bo
         .join(environment, job_attempt.c.environment_id == environment.c.id, isouter=True)
         .where(job_attempt.c.run_id == run_id)
     )
-    for row in _rows(connection, question):
+    for row in mappings(connection, question):
         entries = row["entries"]
         if entries is not None and entries not in environments:
             environments[entries] = rows.environment(entries)
@@ -328,11 +331,11 @@ def _measurements(connection: sa.Connection, run_id: int) -> dict[int, list[Meas
         .where(job_attempt.c.run_id == run_id)
         .order_by(measurement.c.job_attempt_id, measurement.c.ordinal)
     )
-    found = _rows(connection, question)
+    found = mappings(connection, question)
     numbers = {row["resources_id"] for row in found}
     used = {
         row["id"]: rows.resources(row)
-        for row in _rows(connection, sa.select(resources).where(resources.c.id.in_(numbers)))
+        for row in mappings(connection, sa.select(resources).where(resources.c.id.in_(numbers)))
     }
     made: dict[int, list[Measurement]] = {}
     for row in found:
@@ -357,7 +360,7 @@ def device_uses(connection: sa.Connection) -> list[DeviceUse]:
             last_us=counted[row["id"]].last_us,
             environment=environments.get(counted[row["id"]].last_id),
         )
-        for row in _rows(connection, _DEVICES)
+        for row in mappings(connection, _DEVICES)
         if row["id"] in counted
     ]
 
@@ -376,7 +379,7 @@ def run_entries(connection: sa.Connection, *, repo: str | None, last: int | None
     question = _RUNS.order_by(run.c.started_us.desc(), run.c.id.desc()).limit(last)
     if repo is not None:
         question = question.where(_head.c.repo == repo)
-    found = _rows(connection, question)
+    found = mappings(connection, question)
     numbers = [row["id"] for row in found]
     counts = sa.select(job_attempt.c.run_id, sa.func.count()).group_by(job_attempt.c.run_id)
     attempts = {row[0]: row[1] for row in connection.execute(counts.where(job_attempt.c.run_id.in_(numbers)))}

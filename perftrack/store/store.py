@@ -7,9 +7,11 @@ from typing import Literal, Self, TypeVar
 import sqlalchemy as sa
 
 from perftrack.errors import UsageError
+from perftrack.judge.life import CaseId, Mark, Regression
+from perftrack.judge.sightings import Seen
 from perftrack.judge.value import Finding, Summary
 from perftrack.model import Case, Device, JobResult, Run
-from perftrack.store import address, costs, engine, glob, migrate, read
+from perftrack.store import address, costs, engine, glob, migrate, pack, read, regressions
 from perftrack.store.door import Door
 from perftrack.store.read import Identity
 from perftrack.store.schema import device_class, kernel_case, result, run, series, suite
@@ -105,6 +107,18 @@ class Store:
         self._writer.finish_run(
             run_uid, state=state, finished_us=finished_us, summaries=summaries, findings=findings, problems=problems
         )
+
+    def remember(self, run_uid: str, seen: Sequence[Seen], *, moved: Sequence[int] = ()) -> None:
+        """Store what a finished run says of regressions, replacing what it said; new ones are made.
+
+        The regressions `moved` were found at a commit that was amended into the run's head: they are the head's now.
+        """
+        self._door.write(lambda connection: regressions.remember(connection, run_uid, seen, moved=moved))
+
+    def mark(self, regression: int, marks: Sequence[Mark]) -> None:
+        """Store what a person said of cases of a regression."""
+        pack.refuse_unstorable(marks, f"marks of regression {regression}")
+        self._door.write(lambda connection: regressions.add_marks(connection, regression, marks))
 
     def read(self, work: Callable[[sa.Connection], T]) -> T:
         """Call `work` with a connection, in a transaction that only reads."""
@@ -231,6 +245,14 @@ class Store:
             return [] if number is None else read.findings(connection, number)
 
         return self.read(work)
+
+    def regressions(self, *, repo: str | None = None, run_uid: str | None = None) -> list[Regression]:
+        """All regressions, the oldest first; of one repository, or those of which one run says something."""
+        return self.read(lambda connection: regressions.regressions(connection, repo=repo, run_uid=run_uid))
+
+    def segments(self, run_uid: str) -> dict[tuple[CaseId, str], tuple[int, int]]:
+        """Environment and method, as numbers, in which a run timed its head: by case and device class."""
+        return self.read(lambda connection: regressions.segments(connection, run_uid))
 
     def devices(self) -> list[DeviceUse]:
         """Every device that ever did a job, by class and UUID."""

@@ -1,7 +1,7 @@
 """What goes into the store: runs, attempts with their samples, and the answers drawn from them.
 
 Every function here is harmless to repeat. An attempt is never overwritten; summaries and findings are drawn
-from the attempts, so finishing a run again replaces them, whole.
+from the attempts, so finishing a run again replaces them, whole, and with them what they said of regressions.
 """
 
 import hashlib
@@ -27,6 +27,7 @@ from perftrack.store.schema import (
     result,
     run,
     sample,
+    sighting,
 )
 
 _IDENTITY = ("run_id", "case_id", "device_class_id", "round", "attempt")
@@ -154,6 +155,7 @@ class Writer:
             sides = [number for number in (header.head_id, header.base_id) if number is not None]
             connection.execute(sa.delete(result).where(result.c.revision_id.in_(sides), result.c.run_id == header.id))
             connection.execute(sa.delete(finding).where(finding.c.run_id == header.id))
+            connection.execute(sa.delete(sighting).where(sighting.c.run_id == header.id))
             insert(connection, result, results)
             insert(connection, finding, found)
             connection.execute(sa.update(run).where(run.c.id == header.id).values(change))

@@ -123,9 +123,9 @@ def test_db_upgrade_makes_an_empty_database_usable(run, tmp_path):
     (tmp_path / "perf.db").touch()
     empty = run("report", cwd=tmp_path)
     assert (empty.returncode, "holds no perftrack data yet" in sentence(empty)) == (2, True), empty.stderr
-    assert run("db", "upgrade", cwd=tmp_path).stdout.strip() == "empty -> 0002"
-    assert run("db", "upgrade", cwd=tmp_path).stdout.strip() == "0002, nothing to do"
-    assert run("db", "current", cwd=tmp_path).stdout.strip() == "0002"
+    assert run("db", "upgrade", cwd=tmp_path).stdout.strip() == "empty -> 0003"
+    assert run("db", "upgrade", cwd=tmp_path).stdout.strip() == "0003, nothing to do"
+    assert run("db", "current", cwd=tmp_path).stdout.strip() == "0003"
     done = run("report", cwd=tmp_path)
     assert (done.returncode, "has no run yet" in sentence(done)) == (2, True)
 

@@ -125,7 +125,7 @@ def test_why_tells_what_else_moved():
         head_resources=Resources(registers=64, local_bytes=16, occupancy=0.5, launches=2),
         base_resources=Resources(registers=32, local_bytes=16, occupancy=1.0, launches=None),
     )
-    assert only(results).why == "registers 32 -> 64, occupancy 100 % -> 50 %"
+    assert only(results).why == "likely occupancy: occupancy 100 % -> 50 %, registers 32 -> 64"
 
 
 def test_a_moving_canary_makes_it_ambiguous():

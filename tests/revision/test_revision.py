@@ -18,6 +18,27 @@ def test_a_commit_is_described(repo):
     assert not found.dirty
 
 
+def test_which_commits_a_revision_has_and_what_it_accepts(repo):
+    first = repo.commit("one", {"a.py": "1"})
+    second = repo.commit("two", {"a.py": "2"})
+    repo.git("checkout", "-q", "-b", "side", first)
+    trailers = "Perftrack-Accept: softmax* exact\n  sums\nReviewed-by: Bob\nperftrack-accept: add[n=1]  small"
+    side = repo.commit(f"three\n\nPerftrack-Accept: not a trailer here\n\n{trailers}", {"b.py": "3"})
+    repo.git("merge", "-q", "--no-ff", "-m", "merge", "main")
+    found = Repository.discover(repo.root)
+    merge, main, topic = (found.revision(name) for name in ("HEAD", "main", side))
+    assert found.commits(merge) == {first, second, side, merge.sha}
+    assert found.commits(merge, without=main) == {side, merge.sha}
+    assert [found.descends(merge.sha, one) for one in (main, topic)] == [True, True]
+    assert not found.descends(second, topic)
+    assert not found.descends("f" * 40, topic)
+    assert found.accepted(topic) == [("softmax*", "exact sums", "Ada"), ("add[n=1]", "small", "Ada")]
+    assert found.accepted(merge) == []
+    repo.write({"a.py": "dirty"})
+    with found.worktree_revision() as (inside, dirty):
+        assert (dirty.dirty, inside.accepted(dirty)) == (True, [])
+
+
 def test_unknown_revision_is_named(repo):
     repo.commit("one", {"a.py": "1"})
     with pytest.raises(UsageError, match=r"unknown revision 'nope'.*branch, tag or commit"):

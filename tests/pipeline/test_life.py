@@ -1,0 +1,481 @@
+"""Regressions over the commits of a real repository in a real database; only the measuring is left out."""
+
+import datetime as dt
+import itertools
+import re
+import sqlite3
+import time
+from functools import cache
+from typing import ClassVar
+
+import pytest
+
+import perftrack
+from perftrack.errors import UsageError
+from perftrack.judge import life
+from perftrack.judge.life import State
+from perftrack.judge.value import Finding, Interval, Summary
+from perftrack.model import (
+    Accuracy,
+    Case,
+    Cause,
+    Device,
+    Environment,
+    JobResult,
+    Measurement,
+    Method,
+    Run,
+    RunOptions,
+    Status,
+    Traffic,
+    Verdict,
+)
+from perftrack.pipeline.life import ack, remember, rows
+from perftrack.pipeline.reports import report_of
+from perftrack.report import tables, text
+from perftrack.report.layout import Look
+from perftrack.revision import Repository
+from perftrack.store import Store
+
+CLASS = "NVIDIA-H200-141G"
+CARD = Device(uuid="GPU-a", name="H200", backend="cuda", device_class=CLASS, node="n", memory_bytes=1)
+DRIVER = Environment(entries={"driver": "580.65"})
+ADD, SUB = "add[n=1]", "sub[n=1]"
+
+
+def case(key):
+    return Case(
+        suite="elementwise", benchmark=key[:3], key=key, backend="cuda", params={"n": 1},
+        variants=("fused",), traffic=Traffic(read_bytes=2, write_bytes=1), min_effect=0.02,
+    )  # fmt: skip
+
+
+def finding(verdict=Verdict.SAME, key=ADD, **more):
+    return Finding(
+        suite="elementwise", case_key=key, device_class=CLASS, variant="fused", verdict=verdict, min_effect=0.02, **more
+    )
+
+
+def timed(base_us, head_us, key=ADD, *, spread=1.0, **more):
+    """What a run of these times says, confirmed; `spread` is the half-width of the interval, as a factor."""
+    ratio = head_us / base_us
+    verdict = Verdict.SLOWER if ratio > 1.02 else Verdict.FASTER if ratio < 1 / 1.02 else Verdict.SAME
+    slower = {"confirmed": True, "cause": Cause.FUSED_SLOWER} if verdict is Verdict.SLOWER else {}
+    return finding(
+        more.pop("verdict", verdict), key, base_s=base_us * 1e-6, head_s=head_us * 1e-6,
+        change=Interval(ratio, ratio / spread, ratio * spread), **(slower | more),
+    )  # fmt: skip
+
+
+class World:
+    """A repository, a database, and runs whose answers are given."""
+
+    uids = itertools.count(1)
+    begun: ClassVar[dict[str, int]] = {}
+
+    def __init__(self, repo, store, path):
+        self.repo, self.store, self.path = repo, store, path
+        repo.git("config", "user.name", "Ada")
+        self.git = Repository.discover(repo.root)
+        self.revision = cache(self.git.revision)
+        self.base = repo.commit("base", {"code": "0"})
+
+    def commit(self, subject, code=None):
+        return self.repo.commit(subject, {"code": code or subject})
+
+    def judge(self, head, base, *findings, environment=DRIVER, uid=None):
+        """One submission; `base`: a commit's id, or None for the first parent."""
+        to = self.revision(head)
+        uid = uid or f"{next(self.uids):032x}"[::-1]
+        run = Run(
+            uid=uid, repo="repo", head=to, base=self.revision(base or to.parent),
+            base_note="", options=RunOptions(methods={"cuda": Method()}),
+            started_us=self.begun.setdefault(uid, time.time_ns() // 1000),
+        )  # fmt: skip
+        self.store.begin_run(run)
+        summaries = []
+        for one in findings:
+            attempt = JobResult(
+                suite=one.suite, case_key=one.case_key, device_class=CLASS, round=1, attempt=1, status=Status.OK,
+                device_uuid=CARD.uuid, environment=environment,
+                measurements=(Measurement(side="head", variant="fused", status=Status.OK),),
+            )  # fmt: skip
+            self.store.add_job(run.uid, case(one.case_key), attempt, CARD)
+            summaries += [
+                Summary(
+                    suite=one.suite, case_key=one.case_key, device_class=CLASS, device_uuid=CARD.uuid,
+                    environment_digest=environment.digest, variant="fused", side=side, status=Status.OK, time_s=time_s,
+                )
+                for side, time_s in (("head", one.head_s), ("base", one.base_s))
+                if time_s
+            ]  # fmt: skip
+        finished = {"finished_us": time.time_ns() // 1000, "summaries": summaries, "findings": findings}
+        self.store.finish_run(run.uid, state="complete", **finished)
+        remember(self.store, run.uid, self.git, self.git.accepted(to))
+        return report_of(self.store, run.uid)
+
+    def ack(self, target, **more):
+        return ack(self.store, target, reason=more.pop("reason", "needed"), start=self.repo.root, **more)
+
+    def states(self):
+        return {row.id: row.state.value for row in rows(self.store, everything=True)}
+
+    def count(self, table):
+        with sqlite3.connect(self.path) as connection:
+            return connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - our own names
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory):
+    """A database for all tests, and where it is: statements are compiled once for each."""
+    path = tmp_path_factory.mktemp("life") / "perf.db"
+    with Store.open(str(path)) as store:
+        yield store, path
+
+
+@pytest.fixture
+def world(repo, database):
+    yield World(repo, *database)
+    with sqlite3.connect(database[1]) as connection:
+        for table in ("mark", "sighting", "regression"):
+            connection.execute(f"DELETE FROM {table}")  # noqa: S608 - our own names
+
+
+def test_one_cause_is_one_regression_with_many_cases(world):
+    slow = world.commit("slow")
+    report = world.judge(slow, None, timed(10, 11), timed(20, 22, SUB), finding(key="mul[n=1]"))
+    (row,) = rows(world.store, everything=False)
+    assert (row.id, row.state, row.kind, row.device_class, row.found_sha) == (1, "open", "slower", CLASS, slow)
+    assert [(one.case, one.size) for one in row.cases] == [(ADD, "10.0 % slower"), (SUB, "10.0 % slower")]
+    assert (report.exit_code, [row.regressions[0].text for row in report.rows if row.red]) == (
+        1,
+        ["regression 1, open"] * 2,
+    )
+    world.judge(slow, None, finding(Verdict.FAILED, "mul[n=1]", newly=True, message="SIGSEGV"))
+    assert [row.kind for row in rows(world.store, everything=False)] == ["slower", "failed"]
+
+
+def test_judging_or_measuring_again_neither_duplicates_nor_loses_a_mark(world):
+    slow = world.commit("slow")
+    world.judge(slow, None, timed(10, 11), uid="a" * 32)
+    world.ack("1", reason="the sums must be exact", until="2999-12-31")
+    for uid in ("a" * 32, "b" * 32, "b" * 32):
+        report = world.judge(slow, None, timed(10, 11.1), uid=uid)
+        assert (report.verdict, report.exit_code, report.rows[0].red) == ("GREEN", 0, False)
+    assert (world.count("regression"), world.count("mark"), world.count("sighting")) == (1, 1, 2)
+    (row,) = rows(world.store, everything=True)
+    assert row.state == "acknowledged"
+    assert row.cases[0].said == "acknowledged by Ada until 2999-12-31: the sums must be exact"
+
+
+def test_an_acknowledged_slowdown_is_said_and_fails_nothing(world):
+    before = world.judge(world.commit("slow"), None, timed(10, 11))
+    world.ack(ADD, reason="accepted")
+    report = report_of(world.store, before.run)
+    assert (report.verdict, report.exit_code) == ("GREEN", 0)
+    said = text.render(report, Look())
+    assert said.startswith("GREEN  nothing red: 1 acknowledged; 1 slower")
+    assert "regression 1, acknowledged by Ada: accepted" in said
+
+
+def test_without_a_mark_a_known_regression_between_base_and_head_stays_red_and_is_not_found_twice(world):
+    slow = world.commit("slow")
+    world.judge(slow, None, timed(10, 11))
+    later = world.commit("words")
+    assert world.judge(later, None, timed(11, 11)).exit_code == 0, "against its parent nothing is slower"
+    report = world.judge(later, world.base, timed(10, 11))
+    assert (report.exit_code, report.rows[0].regressions[0].since) == (1, slow[:7])
+    assert report.rows[0].regressions[0].text == f"regression 1, since {slow[:7]}, open"
+    assert world.states() == {1: "open"}
+    world.ack("1")
+    assert world.judge(later, world.base, timed(10, 11)).exit_code == 0
+    assert world.states() == {1: "acknowledged"}
+
+
+def test_it_is_open_again_where_it_grows_beyond_what_was_acknowledged(world):
+    slow = world.commit("slow")
+    world.judge(slow, None, timed(10, 11))
+    world.ack("1")
+    slower = world.commit("slower")
+    assert world.judge(slower, world.base, timed(10, 11.2)).exit_code == 0, "within the minimum effect of it"
+    report = world.judge(slower, world.base, timed(10, 12.5))
+    assert (report.exit_code, world.states()) == (1, {1: "open"})
+    words = f"regression 1, since {slow[:7]}, open again: acknowledged up to 10.0 % slower, now 25.0 % slower"
+    assert report.rows[0].regressions[0].text == words
+    world.ack("1", reason="also needed")
+    assert world.judge(slower, world.base, timed(10, 12.5)).exit_code == 0
+    assert world.count("mark") == 2
+
+
+def test_noise_opens_nothing_again(world):
+    slow = world.commit("slow")
+    world.judge(slow, None, timed(10, 20, spread=1.5))
+    world.ack("1")
+    assert world.judge(slow, None, timed(10, 29, spread=1.05)).exit_code == 0, "it may have been as much before"
+    assert world.judge(slow, None, timed(10, 40, spread=1.5)).exit_code == 0, "it may be as little now"
+    report = world.judge(slow, None, timed(10, 40, spread=1.05))
+    assert report.exit_code == 1
+    assert report.rows[0].regressions[0].text.endswith("acknowledged up to 200.0 % slower, now 300.0 % slower")
+
+
+def test_a_further_slowdown_of_a_later_commit_is_a_regression_of_its_own(world):
+    world.judge(world.commit("slow"), None, timed(10, 11))
+    world.ack("1")
+    second = world.commit("second")
+    report = world.judge(second, None, timed(11, 12.1))
+    assert (report.exit_code, world.states()) == (1, {1: "acknowledged", 2: "open"})
+    both = world.judge(second, world.base, timed(10, 12.1))
+    assert [one.state for one in both.rows[0].regressions] == ["acknowledged", "open"]
+    assert (both.exit_code, world.states()) == (1, {1: "acknowledged", 2: "open"}), "1.1 times 1.1: neither has grown"
+    world.ack("2")
+    assert world.judge(second, world.base, timed(10, 12.1)).exit_code == 0
+
+
+def test_when_its_day_has_come_a_mark_counts_no_longer(world):
+    world.judge(world.commit("slow"), None, timed(10, 11))
+    world.ack("1", until="2999-12-31")
+    (known,) = world.store.regressions()
+    last = int(dt.datetime(2999, 12, 31, tzinfo=dt.UTC).timestamp()) * 1_000_000
+    assert [life.state(known, at) for at in (last - 1, last)] == [State.ACKNOWLEDGED, State.OPEN]
+    standing = life.standing(known, known.cases()[0], last)
+    assert standing.again == "acknowledged until 2999-12-31, which has passed"
+
+
+def test_a_trailer_of_the_head_acknowledges(world):
+    trailers = "Perftrack-Accept: add* needed for\n exact sums\nPerftrack-Accept: nothing* of it"
+    slow = world.commit(f"slow\n\nBecause.\n\n{trailers}")
+    report = world.judge(slow, None, timed(10, 11), timed(10, 11, SUB))
+    known = {row.case: row.regressions[0].text for row in report.rows}
+    assert known == {ADD: "regression 1, acknowledged by Ada: needed for exact sums", SUB: "regression 1, open"}
+    assert (report.exit_code, world.states()) == (1, {1: "open"}), "one of its cases is"
+    world.judge(slow, None, timed(10, 11), timed(10, 11, SUB))
+    assert world.count("mark") == 1
+
+
+def test_a_trailer_without_a_reason_is_refused(world):
+    bare = world.revision(world.commit("slow\n\nPerftrack-Accept: add*"))
+    with pytest.raises(UsageError, match=r"`Perftrack-Accept: add\*` without a reason"):
+        world.git.accepted(bare)
+
+
+def test_amending_the_message_keeps_regression_and_mark(world):
+    slow = world.commit("slow")
+    world.judge(slow, None, timed(10, 11))
+    world.ack("1")
+    world.repo.git("commit", "-q", "--amend", "-m", "slow, said better")
+    amended = world.repo.git("rev-parse", "HEAD")
+    assert world.judge(amended, None, timed(10, 11)).exit_code == 0
+    (row,) = rows(world.store, everything=True)
+    assert (row.id, row.found_sha, row.state) == (1, amended, "acknowledged")
+    assert world.judge(world.commit("words"), world.base, timed(10, 11)).exit_code == 0
+
+
+def test_a_fix_is_noticed_and_coming_back_too(world):
+    slow = world.commit("slow")
+    world.judge(slow, None, timed(10, 11), timed(20, 22, SUB))
+    world.ack("1")
+    half = world.judge(world.commit("fix add"), None, timed(11, 10.05), timed(22, 22, SUB))
+    assert half.fixed == (f"regression 1 (slower since {slow[:7]} on {CLASS}) is gone in 1 of 2 cases, 1 left",)
+    assert world.states() == {1: "acknowledged"}
+    whole = world.judge(world.commit("fix sub"), None, timed(22, 19.0, SUB))
+    assert whole.fixed == (f"regression 1 (slower since {slow[:7]} on {CLASS}) is gone in every case",)
+    assert world.states() == {1: "fixed"}
+    with pytest.raises(UsageError, match="regression 1 is fixed"):
+        world.ack("1")
+    back = world.judge(world.commit("slow again"), world.base, timed(10, 11))
+    assert back.rows[0].regressions[0].text == f"regression 1, since {slow[:7]}, open again: it was fixed and came back"
+    assert (back.exit_code, world.states()) == (1, {1: "open"})
+
+
+def test_the_same_step_seen_at_an_earlier_commit_is_the_same_regression_and_moves_there(world):
+    first, second = world.commit("slow"), world.commit("words")
+    world.judge(second, world.base, timed(10, 11), timed(10, 11, SUB))
+    world.ack("1")
+    assert world.judge(first, world.base, timed(10, 11.05)).exit_code == 0
+    assert [row.found_sha for row in rows(world.store, everything=True)] == [second], "one of two cases is seen"
+    assert world.judge(first, world.base, timed(10, 11.05), timed(10, 11, SUB)).exit_code == 0
+    (row,) = rows(world.store, everything=True)
+    assert (row.id, row.found_sha, row.state) == (1, first, "acknowledged")
+
+
+def test_judging_the_fix_again_loses_no_mark_that_was_made_since(world):
+    slow, fix = world.commit("slow"), world.commit("fix")
+    world.judge(slow, None, timed(10, 11))
+    world.judge(fix, None, timed(11, 10), uid="c" * 32)
+    back = world.commit("slow again")
+    world.judge(back, world.base, timed(10, 11))
+    world.ack("1")
+    world.judge(fix, None, timed(11, 10), uid="c" * 32)
+    assert world.states() == {1: "acknowledged"}
+
+
+def test_measuring_an_old_commit_after_the_fix_opens_nothing(world):
+    slow, fix = world.commit("slow"), world.commit("fix")
+    world.judge(slow, None, timed(10, 11))
+    world.judge(fix, None, timed(11, 10))
+    world.judge(slow, world.base, timed(10, 11))
+    assert world.states() == {1: "fixed"}
+
+
+def test_what_does_not_show_a_fix_leaves_it_open(world):
+    world.judge(world.commit("slow"), None, timed(10, 11))
+    later = world.commit("later")
+    for found, environment in (
+        (timed(11, 10.6), DRIVER),  # faster, but not back
+        (timed(11, 10, verdict=Verdict.AMBIGUOUS), DRIVER),
+        (timed(10.1, 10.05), Environment(entries={"driver": "590"})),  # so is the whole machine
+        (timed(9.5, 9.2), Environment(entries={"driver": "590"})),
+        (timed(11, 10.1, verdict=Verdict.SAME), DRIVER),  # base is still slow
+        (finding(Verdict.MISSING), DRIVER),
+    ):
+        report = world.judge(later, None, found, environment=environment)
+        assert (report.fixed, world.states()) == ((), {1: "open"}), found
+
+
+def test_a_fix_is_told_by_its_own_ratio_whatever_the_machine_became(world):
+    """Two commits made it slower; what takes back one step ends the later one, and only that."""
+    world.judge(world.commit("slow"), None, timed(10, 11))
+    world.judge(world.commit("slow too"), None, timed(11, 12.1))
+    new_driver = {"environment": Environment(entries={"driver": "590"})}
+    world.judge(world.commit("fix one"), None, timed(6.05, 5.5), **new_driver)
+    assert world.states() == {1: "open", 2: "fixed"}
+    world.judge(world.commit("fix the other"), None, timed(5.5, 5.0), **new_driver)
+    assert world.states() == {1: "fixed", 2: "fixed"}
+
+
+def test_a_fix_that_was_never_judged_itself_is_seen_later_or_against_the_old_base(world):
+    world.judge(world.commit("slow"), None, timed(10, 11))
+    world.commit("fix")
+    after = world.commit("words")
+    assert world.judge(after, None, timed(10.1, 10.05)).fixed, "both sides are back"
+    world.judge(world.commit("slow 2"), None, timed(10, 11))
+    new_driver = {"environment": Environment(entries={"driver": "590"})}
+    world.commit("fix 2")
+    assert world.judge(world.commit("words 2"), after, timed(9, 9.05), **new_driver).fixed, "nothing is left of it"
+    assert world.states() == {1: "fixed", 2: "fixed"}
+
+
+def test_what_failed_has_to_run_and_what_lost_accuracy_has_to_regain_it(world):
+    broken = finding(Verdict.FAILED, newly=True, message="SIGSEGV")
+    lossy = finding(key=SUB, head_s=1e-5, base_s=1e-5, error_head=4e-7, error_base=1e-7, accuracy=Accuracy.LESS)
+    report = world.judge(world.commit("both"), None, broken, lossy)
+    assert {row.kind: row.cases[0].size for row in rows(world.store, everything=False)} == {
+        "failed": "",
+        "less-accurate": "4.0 times the error",
+    }
+    assert (report.exit_code, report.accuracy[0].regressions[0].text) == (1, "regression 2, open")
+    still = finding(Verdict.FAILED, message="also fails at base: SIGSEGV")
+    assert (
+        world.judge(world.commit("words"), None, still, finding(key=SUB, head_s=1e-5, error_head=4e-7)).exit_code != 1
+    )
+    assert world.states() == {1: "open", 2: "open"}
+    world.judge(world.commit("mend"), None, finding(Verdict.NEW, head_s=1e-5), finding(key=SUB, error_head=1.1e-7))
+    assert world.states() == {1: "fixed", 2: "fixed"}
+
+
+def test_a_case_that_is_no_longer_declared_has_nothing_wrong_with_it(world):
+    world.judge(world.commit("slow"), None, timed(10, 11))
+    world.judge(world.commit("remove"), None, finding(Verdict.REMOVED))
+    assert world.states() == {1: "fixed"}
+
+
+def test_another_branch_neither_inherits_nor_fixes(world):
+    slow = world.commit("slow")
+    world.judge(slow, None, timed(10, 11))
+    world.repo.git("checkout", "-q", "-b", "side", world.base)
+    side = world.commit("side")
+    world.judge(side, world.base, timed(10, 10))
+    assert world.states() == {1: "open"}, "it never was there"
+    world.judge(side, world.base, timed(10, 11))
+    assert world.states() == {1: "open", 2: "open"}
+    world.repo.git("merge", "-q", "-s", "ours", "-m", "merge", "main")
+    merged = world.repo.git("rev-parse", "HEAD")
+    report = world.judge(merged, world.base, timed(10, 12.1))
+    assert len(report.rows[0].regressions) == 2, "both sides brought one"
+
+
+def test_uncommitted_changes_begin_no_regression_and_know_those_there_are(world):
+    slow = world.commit("slow")
+    world.judge(slow, None, timed(10, 11))
+    world.ack("1")
+    git = world.git
+    world.repo.write({"code": "dirty"})
+    with git.worktree_revision() as (_, dirty):
+        run = Run(
+            uid="d" * 32, repo=git.name, head=dirty, base=git.revision(world.base), base_note="",
+            options=RunOptions(methods={"cuda": Method()}), started_us=1,
+        )  # fmt: skip
+        for found, code in ((timed(10, 11), 0), (timed(10, 12.5), 1)):
+            world.store.begin_run(run)
+            attempt = JobResult(
+                suite="elementwise", case_key=ADD, device_class=CLASS, round=1, attempt=1, status=Status.OK,
+                device_uuid=CARD.uuid, measurements=(Measurement(side="head", variant="fused", status=Status.OK),),
+            )  # fmt: skip
+            world.store.add_job(run.uid, case(ADD), attempt, CARD)
+            world.store.finish_run(run.uid, state="complete", finished_us=2, summaries=[], findings=[found])
+            remember(world.store, run.uid, git, git.accepted(dirty))
+            findings = world.store.load_run(run.uid).findings
+            assert findings == [found]
+            known = [life.stands(one, one.sightings[-1], 3).state for one in world.store.regressions(run_uid=run.uid)]
+            sizes = [one.level for one in world.store.regressions()[0].sightings if one.head.dirty]
+            assert (len(known), sizes) == (1, [pytest.approx(found.change.point)]), code
+    assert world.states() == {1: "acknowledged"}, "what is not committed changes nothing"
+
+
+def test_marks_that_cannot_be_made_are_refused(world):
+    world.judge(world.commit("slow"), None, timed(10, 11))
+    for target, more, said in (
+        ("7", {}, r"no regression 7 in .*: there are 1 to 1"),
+        ("mul*", {}, r"no open regression of repo in .* has a case 'mul\*'"),
+        ("1", {"reason": " "}, r"--reason is empty"),
+        ("1", {"until": "tomorrow"}, r"--until 'tomorrow' is no date: write it like 2030-12-31"),
+        ("1", {"until": "2020-01-01"}, r"--until 2020-01-01 has passed"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            world.ack(target, **more)
+    assert world.count("mark") == 0
+
+
+def test_the_list_says_what_since_when_and_how_it_stands(world):
+    slow = world.commit("slow")
+    world.judge(slow, None, timed(10, 11, why="spills: local memory 0 -> 48 B"), timed(20, 21, SUB))
+    world.ack(SUB, state=State.INFRA, reason="a fan was broken")
+    said = tables.regressions(rows(world.store, everything=False), Look(width=200)).splitlines()
+    assert re.fullmatch(rf"   1  open slower  2 cases on {CLASS}, since {slow[:7]} \d{{4}}-\d\d-\d\d slow", said[0])
+    assert said[1:] == [
+        f"      {ADD} fused, 10.0 % slower, spills: local memory 0 -> 48 B",
+        f"      {SUB} fused, 5.0 % slower, infra by Ada: a fan was broken",
+        "1 open",
+    ]
+    assert tables.regressions([]) == "no regression"
+
+
+def test_every_case_is_a_row_of_the_frame(world):
+    with perftrack.open(str(world.path)) as database:
+        none = database.regressions()
+    slow = world.commit("slow")
+    world.judge(slow, None, timed(10, 11), timed(20, 21, SUB))
+    world.ack(SUB, reason="accepted", until="2999-12-31")
+    fix = world.commit("fix")
+    world.judge(fix, None, timed(11, 10))
+    with perftrack.open(str(world.path)) as database:
+        frame = database.regressions()
+        assert len(database.regressions(repo="other")) == 0
+    plain = [name for name, kind in frame.dtypes.items() if kind != "category"]
+    assert frame[plain].dtypes.tolist() == none[plain].dtypes.tolist()
+    assert list(frame.columns) == list(none.columns)
+    add, sub = frame.iloc[0], frame.iloc[1]
+    assert frame["regression_id"].tolist() == [1, 1]
+    assert (add["case"], add["state"], add["kind"], add["commit"], add["commit_seq"]) == (
+        ADD,
+        "fixed",
+        "slower",
+        slow,
+        1,
+    )
+    assert (add["level"], add["time_us_base"], add["time_us_head"]) == pytest.approx((1.1, 10, 11))
+    assert (add["fixed_commit"], add["seen_commit"], add["base"]) == (fix, slow, world.base)
+    assert (sub["state"], sub["author"], sub["reason"]) == ("acknowledged", "Ada", "accepted")
+    assert sub["until"] == dt.datetime(2999, 12, 31, tzinfo=dt.UTC)
+    assert sub["marked_at"].tzinfo is not None
+    assert frame["fixed_at"].isna().tolist() == [False, True]
