@@ -38,7 +38,7 @@ def assemble(found: Sequence[Reading], session: Session, started_us: int, notes:
         notes.leave_out(first.record, f"{first.case!r} has statistics only, and neither mean nor median")
         return None
     device = session.devices[first.device]
-    environment = Environment(entries=session.origin.environment)
+    environment = session.origin.environment
     case = Case(
         suite=first.suite,
         benchmark=first.case.partition("[")[0] or first.case,

@@ -18,7 +18,7 @@ from perftrack.interop.scan import Member, decode
 from perftrack.interop.source import fingerprint
 from perftrack.interop.units import Unit
 from perftrack.interop.value import BadRecordError, Notes, Origin, Reading, Session
-from perftrack.model import Device, Scalar, Status
+from perftrack.model import Device, Environment, Status
 
 _RECORDS = ("results",)
 _DEVICE = "machine"
@@ -64,12 +64,12 @@ def _device(params: Mapping[str, Any], hints: Hints) -> Device:
     return machines.cpu(node, model, int(number) if number.isdecimal() and len(number) < 6 else None)
 
 
-def _environment(rest: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Scalar]:
+def _environment(rest: Mapping[str, Any], params: Mapping[str, Any]) -> Environment:
     """Python, requirements, environment variables and system; what is left of `params` describes the machine."""
     found: dict[str, Any] = {"python": rest.get("python"), "system": params.get("os"), "env_name": rest.get("env_name")}
     for part in ("requirements", "env_vars"):
         found |= fields.member(rest, part)
-    return fields.scalars({name: value for name, value in found.items() if value != ""})
+    return Environment(entries=fields.scalars({name: value for name, value in found.items() if value != ""}))
 
 
 def _started_us(rest: Mapping[str, Any], columns: Any, first: Any) -> int | None:

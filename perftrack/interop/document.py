@@ -1,6 +1,7 @@
 """A JSON file of results, read twice: once for what is said beside the records, once for the records."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,33 +29,29 @@ class Document:
         self._patterns = patterns
         self._exact = exact
 
-    def rest(self) -> Mapping[str, Any]:
-        """The document without its records; of a torn file what comes before the tear."""
-        return self._first_pass(None)
-
-    def rest_and_first(self) -> tuple[Mapping[str, Any], Any]:
-        """The same, and the first record that can be read (None where there is none)."""
-        found: list[Any] = []
-        rest = self._first_pass(found)
-        return rest, found[0] if found else None
-
-    def _first_pass(self, found: list[Any] | None) -> Mapping[str, Any]:
+    def rest(self, visit: Callable[[Member], object] | None = None) -> Mapping[str, Any]:
+        """The document without its records, which `visit` sees; of a torn file what comes before the tear."""
         with self.path.open("rb") as file:
             scanner = Scanner(Chunks(file, MAX_RECORD_BYTES), self._patterns)
             try:
                 for member in scanner.members():
-                    if found is not None and not found:
-                        found.extend(self._decoded(member))
+                    if visit is not None:
+                        visit(member)
             except TornError:
                 pass  # the second pass says so
             rest = scanner.rest()
         return rest if isinstance(rest, dict) else {}
 
-    def _decoded(self, member: Member) -> list[Any]:
-        try:
-            return [member.decode(exact=self._exact)]
-        except BadRecordError:
-            return []
+    def rest_and_first(self) -> tuple[Mapping[str, Any], Any]:
+        """The same, and the first record that can be read (None where there is none)."""
+        found: list[Any] = []
+
+        def visit(member: Member) -> None:
+            if not found:
+                with suppress(BadRecordError):
+                    found.append(member.decode(exact=self._exact))
+
+        return self.rest(visit), found[0] if found else None
 
     def members(self) -> Iterator[Member]:
         """The records; where the structure breaks that is reported, and they end."""

@@ -14,6 +14,7 @@ from perftrack.interop import fields, machines, units
 from perftrack.interop.document import Hints
 from perftrack.interop.source import fingerprint, parts
 from perftrack.interop.value import BadRecordError, Notes, Origin, Reading, Session
+from perftrack.model import Environment
 
 _DEVICE = "host"
 _METHOD = "go"
@@ -31,7 +32,9 @@ def sessions(path: Path, notes: Notes, hints: Hints) -> Iterator[Session]:
     yield Session(
         format="go",
         identity=fingerprint(path, "go"),
-        origin=Origin(measured_us=path.stat().st_mtime_ns // 1000, environment=fields.scalars(facts)),
+        origin=Origin(
+            measured_us=path.stat().st_mtime_ns // 1000, environment=Environment(entries=fields.scalars(facts))
+        ),
         devices={_DEVICE: known},
         methods={_METHOD: machines.host_clock("go testing")},
         readings=lambda: _readings(path, notes, hints),

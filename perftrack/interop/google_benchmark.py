@@ -5,7 +5,7 @@ their names, `X_mean` and `X_stddev` together. Since 1.6 an aggregate may be a p
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from perftrack.interop.document import Document, Hints
 from perftrack.interop.scan import Member
 from perftrack.interop.source import fingerprint
 from perftrack.interop.value import BadRecordError, Notes, Origin, Reading, Role, Session
-from perftrack.model import Scalar, Status
+from perftrack.model import Environment, Status
 
 _RECORDS = ("benchmarks",)
 _DEVICE = "host"
@@ -26,13 +26,14 @@ _COMMIT_KEYS = ("commit", "git_commit", "git_sha", "git_hash", "git_revision", "
 def sessions(path: Path, notes: Notes, hints: Hints) -> Iterator[Session]:
     """The one session of the file."""
     document = Document(path, notes, _RECORDS, exact=True)
-    rest = document.rest()
+    bases = _Bases()
+    rest = document.rest(bases.visit)
     context = fields.member(rest, "context")
     node = fields.text(context, "host_name")
     cores = fields.count(context.get("num_cpus"), 0)
     known = machines.named(hints.device) if hints.device and not node else machines.cpu(node, "", cores)
     executable = re.split(r"[/\\]", fields.text(context, "executable"))[-1].removesuffix(".exe")
-    reader = _Reader(document, fields.spelled(executable or hints.suite or "google-benchmark"))
+    reader = _Reader(document, fields.spelled(executable or hints.suite or "google-benchmark"), bases.found)
     yield Session(
         format="google-benchmark",
         identity=fingerprint(path, "google-benchmark"),
@@ -48,36 +49,39 @@ def sessions(path: Path, notes: Notes, hints: Hints) -> Iterator[Session]:
     )
 
 
-def _environment(context: Mapping[str, Any]) -> dict[str, Scalar]:
+def _environment(context: Mapping[str, Any]) -> Environment:
     names = ("library_version", "library_build_type", "cpu_scaling_enabled", "aslr_enabled", "json_schema_version")
-    return fields.scalars({name: context[name] for name in names if name in context})
+    return Environment(entries=fields.scalars({name: context[name] for name in names if name in context}))
+
+
+class _Bases:
+    """Names X of records for which there is an untyped record `X_stddev`: the old versions' statistics."""
+
+    def __init__(self) -> None:
+        self.found: set[str] = set()
+
+    def visit(self, member: Member) -> None:
+        if member.data is None or b"_stddev" not in member.data:
+            return
+        try:
+            record = member.decode()
+        except BadRecordError:
+            return
+        name = record.get("name") if isinstance(record, dict) and "run_type" not in record else None
+        if isinstance(name, str) and name.endswith("_stddev"):
+            self.found.add(name.removesuffix("_stddev"))
 
 
 class _Reader:
     """Reads the records, and knows which names are statistics although their records do not say so."""
 
-    def __init__(self, document: Document, suite: str) -> None:
+    def __init__(self, document: Document, suite: str, statistics: Collection[str]) -> None:
         self._document = document
         self._suite = suite
-        self._statistics: set[str] = set()
-        """Names X of untyped records for which there is an `X_stddev`."""
+        self._statistics = statistics
 
     def readings(self) -> Iterator[Reading]:
-        self._statistics = set(self._bases())
         return self._document.readings(self._read)
-
-    def _bases(self) -> Iterator[str]:
-        quiet = Document(self._document.path, Notes(""), _RECORDS)
-        for member in quiet.members():
-            if member.data is None or b"_stddev" not in member.data:
-                continue
-            try:
-                record = member.decode()
-            except BadRecordError:
-                continue
-            name = record.get("name") if isinstance(record, dict) and "run_type" not in record else None
-            if isinstance(name, str) and name.endswith("_stddev"):
-                yield name.removesuffix("_stddev")
 
     def _read(self, record: Any, member: Member) -> Iterable[Reading]:
         row = fields.table(record, "the record")

@@ -16,7 +16,7 @@ from perftrack.interop.document import Document, Hints
 from perftrack.interop.scan import Member
 from perftrack.interop.source import fingerprint
 from perftrack.interop.value import BadRecordError, Notes, Origin, Reading, Session
-from perftrack.model import Device, Scalar, Status
+from perftrack.model import Device, Environment, Scalar, Status
 
 _RECORDS = ("benchmarks", "*", "states")
 _HOST = "host"
@@ -83,7 +83,9 @@ def sessions(path: Path, notes: Notes, hints: Hints) -> Iterator[Session]:
         identity=fingerprint(path, "nvbench"),
         origin=Origin(
             measured_us=path.stat().st_mtime_ns // 1000,
-            environment=fields.scalars({"nvbench": fields.member(version, "nvbench").get("string")}),
+            environment=Environment(
+                entries=fields.scalars({"nvbench": fields.member(version, "nvbench").get("string")})
+            ),
         ),
         devices=devices,
         methods=_METHODS,

@@ -13,7 +13,7 @@ from perftrack.interop.document import Document, Hints
 from perftrack.interop.scan import Member
 from perftrack.interop.source import fingerprint
 from perftrack.interop.value import BadRecordError, Notes, Origin, Reading, Session
-from perftrack.model import Method, Scalar
+from perftrack.model import Environment, Method
 
 _RECORDS = ("benchmarks",)
 _DEVICE = "machine"
@@ -54,7 +54,7 @@ def _origin(rest: Mapping[str, Any], machine: Mapping[str, Any]) -> Origin:
     )
 
 
-def _environment(rest: Mapping[str, Any], machine: Mapping[str, Any]) -> dict[str, Scalar]:
+def _environment(rest: Mapping[str, Any], machine: Mapping[str, Any]) -> Environment:
     names = {
         "python": "python_version",
         "implementation": "python_implementation",
@@ -65,7 +65,7 @@ def _environment(rest: Mapping[str, Any], machine: Mapping[str, Any]) -> dict[st
     }
     found = {name: fields.text(machine, key) for name, key in names.items()}
     found["pytest-benchmark"] = fields.text(rest, "version")
-    return {name: fields.spelled(value) for name, value in found.items() if value}
+    return Environment(entries={name: fields.spelled(value) for name, value in found.items() if value})
 
 
 def _method(record: Any) -> Method:

@@ -20,7 +20,8 @@ MAX_REST_BYTES = 64 * 2**20
 """What a file may hold beside its records."""
 
 _TOKEN = re.compile(rb'[{}\[\]:,]|"|[^\s{}\[\]:,"]+')
-_STRUCTURE = re.compile(rb'[{}\[\]"]')
+_NO_BRACKET = re.compile(rb'(?:[^"{}\[\]]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+', re.DOTALL)
+"""Whole texts and everything that is neither bracket nor quote."""
 _INSIDE_STRING = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)
 _CLOSERS = {b"{": b"}", b"[": b"]"}
 
@@ -195,21 +196,20 @@ class Scanner:
         chunks.hold(1)
         expected = [_CLOSERS[token]]
         while expected:
-            found = _STRUCTURE.search(chunks.data, chunks.at)
-            if not found:
-                chunks.at = len(chunks.data)
+            before = _NO_BRACKET.match(chunks.data, chunks.at)
+            chunks.at = before.end() if before else chunks.at
+            mark = chunks.data[chunks.at : chunks.at + 1]
+            if not mark:
                 if not chunks.more():
-                    chunks.release()
                     raise TornError(chunks.offset + len(chunks.data), f"the file ends in the record at byte {at}")
                 continue
-            chunks.at = found.end()
-            mark = found[0]
-            if mark == b'"':
+            chunks.at += 1
+            if mark == b'"':  # a text that goes on beyond what was read
                 self._end_string()
             elif mark in _CLOSERS:
                 expected.append(_CLOSERS[mark])
             elif mark != expected.pop():
-                raise TornError(chunks.offset + found.start(), f"`{mark.decode()}` closes nothing in it")
+                raise TornError(chunks.offset + chunks.at - 1, f"`{mark.decode()}` closes nothing in it")
         return chunks.release()
 
     def _end_string(self) -> None:

@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from perftrack.model import Device, Method, Scalar, Status
+from perftrack.model import Device, Environment, Method, Scalar, Status
 
 FormatName = Literal[
     "pytest-benchmark", "google-benchmark", "nvbench", "asv", "github-action-benchmark", "bencher", "go"
@@ -55,7 +55,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
     committed_us: int | None = None
     subject: str = ""
     measured_us: int | None = None
-    environment: dict[str, Scalar] = {}
+    environment: Environment = Environment(entries={})
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):

@@ -42,7 +42,7 @@ def record(document: Mapping[str, Any], root: Path, url: str) -> Recorded:
     Where that fails the JSON stays in `root`, and the error names it. Raises the errors of `errors`.
     """
     with tempfile.TemporaryDirectory(prefix="perftrack-pytest-") as folder:
-        path = Path(folder, "pytest-benchmark.json")
+        path = Path(folder, "a pytest session")
         text = json.dumps(document, default=str)
         path.write_text(text, encoding="utf-8")
         try:

@@ -4,8 +4,8 @@ Everything is harmless to repeat: rows that are there stay, and an attempt with 
 Nothing is remembered from one batch to the next, so that a long import needs no more memory than a short one.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
@@ -21,13 +21,15 @@ from perftrack.store.write import StoredHeader, payload_digest
 
 _KEY = ("run_id", "case_id", "device_class_id", "round", "attempt")
 _Key = tuple[int, ...]
+T = TypeVar("T")
 _IGNORED = "ON CONFLICT DO NOTHING"
 
 
 def add(door: Door, header: StoredHeader, jobs: Sequence[FinishedJob]) -> int:
-    """Store the jobs of one run; how many attempts were new."""
-    for job in jobs:
-        pack.refuse_unstorable(job, f"{job.case.suite} {job.case.key}")
+    """Store the jobs of one run; how many attempts were new.
+
+    Their readers have checked them value by value; what the tables refuse is a StoreError.
+    """
     return _Batch(door, header, jobs).write()
 
 
@@ -44,8 +46,11 @@ class _Batch:
         self._header = header
         self._jobs = jobs
         self._dimensions = Dimensions(door)
+        self._known: dict[int, Any] = {}
+        """Row numbers by the identity of what `jobs` keeps alive: devices, environments and methods are few."""
+        self._digests = {id(job.case): job.case.digest for job in jobs}
         self._declarations = self._dimensions.declarations(job.case for job in jobs)
-        used = [one.resources for job in jobs for one in (*_measured(job), *_summaries(job))]
+        used = {one.resources for job in jobs for one in (*_measured(job), *_summaries(job))}
         self._resources = self._dimensions.resources(used)
 
     def write(self) -> int:
@@ -70,17 +75,30 @@ class _Batch:
 
         return self._door.write(work)
 
+    def _number(self, of: T, find: Callable[[T], Any]) -> Any:
+        if id(of) not in self._known:
+            self._known[id(of)] = find(of)
+        return self._known[id(of)]
+
+    def _case(self, job: FinishedJob) -> tuple[int, int]:
+        """Numbers of the case and of its declaration."""
+        return self._declarations[self._digests[id(job.case)]]
+
+    def _device(self, card: Device) -> tuple[int, int]:
+        """Numbers of the class and of the device."""
+        return self._number(card, self._dimensions.device)
+
     def _attempt_row(self, job: FinishedJob, one: JobResult, card: Device) -> dict[str, Any]:
-        case_id, declaration_id = self._declarations[job.case.digest]
-        device_class_id, device_id = self._dimensions.device(card)
+        case_id, declaration_id = self._case(job)
+        device_class_id, device_id = self._device(card)
         return rows.job_row(one) | {
             "run_id": self._header.id,
             "case_id": case_id,
             "device_class_id": device_class_id,
             "declaration_id": declaration_id,
             "device_id": device_id,
-            "environment_id": self._dimensions.environment(one.environment),
-            "method_id": self._dimensions.method(job.answers[0][1]),
+            "environment_id": self._number(one.environment, self._dimensions.environment),
+            "method_id": self._number(job.answers[0][1], self._dimensions.method),
             "payload_digest": payload_digest(one),
         }
 
@@ -93,9 +111,9 @@ class _Batch:
                 "revision_id": self._header.head_id,
                 "run_id": self._header.id,
                 "side": one.side,
-                "declaration_id": self._declarations[job.case.digest][1],
-                "device_id": self._dimensions.device(job.attempts[0][1])[1],
-                "environment_id": self._dimensions.environment(job.attempts[0][0].environment),
+                "declaration_id": self._case(job)[1],
+                "device_id": self._device(job.attempts[0][1])[1],
+                "environment_id": self._number(job.attempts[0][0].environment, self._dimensions.environment),
                 "resources_id": self._resources[one.resources],
                 **rows.summary_row(one),
             }
@@ -104,11 +122,11 @@ class _Batch:
 
     def _series_key(self, job: FinishedJob, one: Summary, method: Method) -> dict[str, Any]:
         return {
-            "case_id": self._declarations[job.case.digest][0],
-            "device_class_id": self._dimensions.device(job.attempts[0][1])[0],
+            "case_id": self._case(job)[0],
+            "device_class_id": self._device(job.attempts[0][1])[0],
             "variant": one.variant,
             "baseline": job.case.baseline,
-            "method_id": self._dimensions.method(method),
+            "method_id": self._number(method, self._dimensions.method),
         }
 
     def _stored(self, connection: sa.Connection, wanted: Mapping[_Key, Any]) -> dict[_Key, tuple[int, str]]:
