@@ -33,10 +33,10 @@ def sessions(path: Path, notes: Notes, hints: Hints) -> Iterator[Session]:
     """The one session of the file; UsageError for another version, or a file that holds no results."""
     document = Document(path, notes, _RECORDS)
     rest, first = document.rest_and_first()
-    version = rest.get("version", 1)
+    columns = rest.get("result_columns")
+    version = rest.get("version", 1 if columns is None else 2)  # it stands last, where a torn file has none
     if version not in (1, 2):
         raise UsageError(f"{path} has version {fields.shown(version)} of asv's results; perftrack reads 1 and 2")
-    columns = rest.get("result_columns") if version == 2 else None
     params = fields.member(rest, "params")
     reader = _Reader(document, _benchmarks_beside(path), columns if isinstance(columns, list) else None)
     committed_us = fields.instant_of_ms(rest.get("date"))
@@ -168,11 +168,10 @@ def _reading(
         return Reading(status=Status.SKIPPED, message="skipped by asv", **common)
     samples = _part(row.get("samples"), at)
     raw = fields.times(samples)
-    repeat = _part(row.get("stats_repeat"), at)
     return Reading(
         time_s=fields.seconds(value, "`result`", exponent=unit.exponent),
         samples_s=tuple(one * 10.0**unit.exponent for one in raw) if unit.exponent else raw,
-        count=fields.count(int(repeat) if isinstance(repeat, float) else repeat, len(raw) or 1),
+        count=fields.count(_part(row.get("stats_repeat"), at), len(raw) or 1),
         calls_per_sample=fields.count(_part(row.get("stats_number"), at), 0),
         **common,
     )

@@ -39,9 +39,16 @@ def member(record: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 
 def text(record: Mapping[str, Any], key: str) -> str:
-    """A text or number as text; empty where it is absent or something else."""
+    """A text or number as a text that can be stored; empty where it is absent or something else."""
     value = record.get(key)
-    return str(value) if isinstance(value, str | int | Decimal | float) and not isinstance(value, bool) else ""
+    is_text = isinstance(value, str | int | Decimal | float) and not isinstance(value, bool)
+    return spelled(str(value)) if is_text else ""
+
+
+def first_line(record: Mapping[str, Any], key: str) -> str:
+    """The first line of a text; empty where it is absent or something else."""
+    value = record.get(key)
+    return spelled((value.splitlines() or [""])[0]) if isinstance(value, str) else ""
 
 
 def name(record: Mapping[str, Any], key: str) -> str:
@@ -102,8 +109,9 @@ def times(values: Any) -> tuple[float, ...]:
 
 def count(value: Any, default: int = 1) -> int:
     """A number of samples or calls; `default` where it is none."""
-    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**31
-    return value if is_count else default
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or not 0 < value < 2**31:
+        return default
+    return int(value) or default
 
 
 def scalars(values: Mapping[str, Any]) -> dict[str, Scalar]:

@@ -37,7 +37,7 @@ def sessions(path: Path, notes: Notes, hints: Hints) -> Iterator[Session]:
 def _entry_session(document: Document, member: Member, repo: str, hints: Hints) -> Session:
     entry = fields.table(member.decode(exact=True), "the entry")
     benches = fields.sequence(entry.get("benches"), "`benches`")
-    tool = fields.spelled(fields.text(entry, "tool"))
+    tool = fields.text(entry, "tool")
     commit = fields.member(entry, "commit")
     suite = fields.spelled(str(member.path[1])) or hints.suite or "github-action-benchmark"
     device = machines.named(hints.device or machines.UNKNOWN)
@@ -56,10 +56,10 @@ def _entry_session(document: Document, member: Member, repo: str, hints: Hints) 
         format="github-action-benchmark",
         identity=hashlib.sha256(canonical.encode("utf-8", "backslashreplace")).hexdigest(),
         origin=Origin(
-            repo=fields.spelled(repo),
+            repo=repo,
             commit=fields.commit(commit.get("id")),
             committed_us=fields.instant(commit.get("timestamp")),
-            subject=fields.spelled((fields.text(commit, "message").splitlines() or [""])[0]),
+            subject=fields.first_line(commit, "message"),
             measured_us=fields.instant_of_ms(entry.get("date")),
         ),
         devices={_DEVICE: device},

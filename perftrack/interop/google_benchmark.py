@@ -134,7 +134,7 @@ def _role(statistic: str) -> Role:
 
 def _status(row: Mapping[str, Any]) -> tuple[Status, str]:
     if row.get("error_occurred") is True:
-        return Status.FAILED, fields.spelled(fields.text(row, "error_message"))
+        return Status.FAILED, fields.text(row, "error_message")
     if row.get("skipped") is True:
-        return Status.SKIPPED, fields.spelled(fields.text(row, "skip_message"))
+        return Status.SKIPPED, fields.text(row, "skip_message")
     return Status.OK, ""

@@ -12,7 +12,7 @@ import msgspec
 from perftrack.errors import InfrastructureError
 from perftrack.interop.value import Reading
 
-CHUNK_READINGS = 50_000
+CHUNK_READINGS = 20_000
 """Kept in memory, each together with fifty raw times; more are sorted on disk."""
 _TIMES_OF_A_READING = 50
 

@@ -148,7 +148,7 @@ class _State:
             "params": fields.scalars(values),
         }
         if row.get("is_skipped") in (True, 1):
-            reason = fields.spelled(fields.text(row, "skip_reason"))
+            reason = fields.text(row, "skip_reason")
             return [Reading(variant="gpu", method="gpu mean", status=Status.SKIPPED, message=reason, **common)]
         summaries = _summaries(row.get("summaries"))
         found = [reading for clock in _CLOCKS if (reading := self._reading(clock, summaries, common))]
@@ -193,14 +193,24 @@ class _State:
         relative = Path(name.replace("\\", "/"))
         # older versions wrote it relative to where they ran
         for place in (folder / relative, folder / relative.parent.name / relative.name):
-            file = place.resolve()
-            if file.is_relative_to(folder) and file.is_file() and file.stat().st_size <= _MAX_SAMPLES_BYTES:
-                data = file.read_bytes()
+            data = _file_below(folder, place)
+            if data is not None:
                 found = array("f", data[: len(data) // 4 * 4])
                 if byteorder == "big":
                     found.byteswap()
                 return fields.times(list(found))
         return ()
+
+
+def _file_below(folder: Path, place: Path) -> bytes | None:
+    """Content of a file; None where it is not there, outside of `folder` or too large."""
+    try:
+        file = place.resolve()
+        if file.is_relative_to(folder) and file.is_file() and file.stat().st_size <= _MAX_SAMPLES_BYTES:
+            return file.read_bytes()
+    except (OSError, ValueError):
+        pass
+    return None
 
 
 def _plain(value: Scalar) -> str:

@@ -79,6 +79,8 @@ def _readings(record: Any, member: Member, hints: Hints, methods: dict[str, Meth
     row = fields.table(record, "the record")
     stats = fields.table(row.get("stats"), "`stats`")
     file, separator, case = fields.name(row, "fullname" if "fullname" in row else "name").partition("::")
+    if not case and separator:
+        raise BadRecordError(f"`fullname` is {fields.shown(row.get('fullname'))}, which names no test")
     if not separator:
         file, case = hints.suite or "pytest-benchmark", file
     method = _method(row)

@@ -170,16 +170,12 @@ class Scanner:
             if len(self._rest) > MAX_REST_BYTES or len(chunks.data) > MAX_RECORD_BYTES:
                 raise TornError(chunks.offset, f"more than {MAX_REST_BYTES >> 20} MiB beside its records")
             found = _TOKEN.search(chunks.data, chunks.at)
-            # a word that touches the end of what was read may go on
+            # a word that touches the end of what was read may go on, and at the end of the file it may be cut
             if found and (found.end() < len(chunks.data) or found[0] in b'{}[]:,"'):
                 chunks.at = found.end()
                 return found[0], chunks.offset + found.start()
             if not chunks.more():
-                break
-        if found:
-            chunks.at = found.end()
-            return found[0], chunks.offset + found.start()
-        raise TornError(chunks.offset + len(chunks.data), "the file ends here, in the middle of it")
+                raise TornError(chunks.offset + len(chunks.data), "the file ends here, in the middle of it")
 
     def _whole(self, token: bytes) -> bytes:
         """A string or another scalar, complete."""

@@ -30,7 +30,8 @@ class Chunks:
         self._lost = False
         self.data = b""
         self.at = 0
-        self.offset = 0
+        self.offset = len(codecs.BOM_UTF8) if file.read(3) == codecs.BOM_UTF8 else 0
+        file.seek(0)
         self.more()
 
     def more(self) -> bool:
