@@ -56,7 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def _check_recording(config: pytest.Config) -> None:
     """Nothing is measured for a database that cannot be written."""
     url = config.getoption("perftrack")
-    if url is None:
+    if url is None or hasattr(config, "workerinput"):
         return
     place = url.partition("::")[0]
     if url and (place.endswith(".py") or (config.invocation_params.dir / place).is_dir()):

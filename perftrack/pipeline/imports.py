@@ -1,6 +1,7 @@
 """`perftrack import`: files of other tools → readings → jobs, whole batches of them, into the store."""
 
 import hashlib
+import re
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,8 @@ BATCH_JOBS = 500
 _BATCH_SAMPLES = 500_000
 
 UNKNOWN_REPO = "unknown"
+
+_WHOLE_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +102,7 @@ class _Importer:
         self._store = store
         self._head = head
         self._repository = _repository(request.start)
+        self._here = self._repository.name if self._repository else ""
 
     def read(self, path: Path, report: FileReport) -> None:
         hints = Hints(suite=self._request.suite, device=self._request.device)
@@ -148,38 +152,28 @@ class _Importer:
         request, origin = self._request, session.origin
         added = (
             "" if origin.repo else request.repo,
-            "" if origin.commit else request.revision and self._named_revision().sha,
+            "" if origin.commit else request.revision and self._named_revision(0).sha,
             request.suite,
             request.device if any(one.name == request.device for one in session.devices.values()) else "",
         )
         return hashlib.sha256("\0".join((session.identity, *added)).encode()).hexdigest()[:32]
 
     def _repo(self, origin: Origin) -> str:
-        here = self._repository.name if self._repository else ""
-        if self._head is not None and here:
-            return here
-        return origin.repo or self._request.repo or here or UNKNOWN_REPO
+        if self._head is not None and self._here:
+            return self._here
+        return origin.repo or self._request.repo or self._here or UNKNOWN_REPO
 
     def _revision(self, session: Session, path: Path, measured_us: int) -> Revision:
         origin = session.origin
         if not origin.commit and self._request.revision:
-            return self._named_revision()
+            return self._named_revision(measured_us)
         if not origin.commit:
             return _no_commit(session, path, measured_us)
-        known = self._known(origin.commit) if self._repo(origin) == self._repo(Origin()) else None
-        if known is not None:
-            tree = "" if origin.dirty else known.tree
-            return msgspec.structs.replace(known, dirty=origin.dirty, tree=tree, branch=origin.branch or known.branch)
-        return Revision(
-            sha=origin.commit,
-            tree="",
-            dirty=origin.dirty,
-            parent=None,
-            position=None,
-            committed_us=origin.committed_us or measured_us,
-            subject=origin.subject,
-            branch=origin.branch,
-        )
+        known = self._known(origin.commit) if self._repo(origin) == self._here else None
+        if known is None:
+            return _bare(origin.commit, origin, measured_us)
+        tree = "" if origin.dirty else known.tree
+        return msgspec.structs.replace(known, dirty=origin.dirty, tree=tree, branch=origin.branch or known.branch)
 
     def _known(self, name: str) -> Revision | None:
         """As git knows it here; None where it does not."""
@@ -188,11 +182,31 @@ class _Importer:
         except PerftrackError:
             return None
 
-    def _named_revision(self) -> Revision:
-        """What `--revision` means; UsageError where git does not know it here."""
-        if self._repository is None:
-            raise UsageError(f"--revision {self._request.revision}: {self._request.start} is in no git repository")
-        return self._repository.revision(self._request.revision)
+    def _named_revision(self, measured_us: int) -> Revision:
+        """What `--revision` means; UsageError where git does not know it here and it is no whole commit id."""
+        name = self._request.revision
+        known = self._known(name)
+        if known is not None:
+            return known
+        if _WHOLE_ID.fullmatch(name):
+            return _bare(name, Origin(), measured_us)
+        if self._repository is not None:
+            return self._repository.revision(name)  # which says what is wrong with it
+        raise UsageError(f"--revision {name}: {self._request.start} is in no git repository; give all 40 digits")
+
+
+def _bare(sha: str, origin: Origin, measured_us: int) -> Revision:
+    """A commit of which only the file knows something."""
+    return Revision(
+        sha=sha,
+        tree="",
+        dirty=origin.dirty,
+        parent=None,
+        position=None,
+        committed_us=origin.committed_us or measured_us,
+        subject=origin.subject,
+        branch=origin.branch,
+    )
 
 
 def _measured_us(session: Session, path: Path) -> int:

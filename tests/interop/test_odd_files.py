@@ -283,3 +283,11 @@ def test_a_commit_that_git_knows_here_is_placed_in_its_history(store, repo, writ
     (point,) = store.history("test_sum[10]")
     found = point.revision.revision
     assert (found.position, found.subject, found.tree) == (1, "second", repo.git("rev-parse", "HEAD^{tree}"))
+
+
+def test_outside_a_repository_a_revision_is_a_whole_commit_id(load, store):
+    content = {"t": {"latency": {"value": 5}}}
+    assert load(content, revision=COMMIT).revisions == ["5b78858"]
+    with pytest.raises(UsageError, match=r"--revision main: .* is in no git repository; give all 40 digits"):
+        load(content, revision="main")
+    assert store.history("t")[0].revision.revision.sha == COMMIT
