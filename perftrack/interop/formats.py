@@ -40,9 +40,7 @@ _MARKS: tuple[tuple[FormatName, tuple[str, ...]], ...] = (
 
 _DATA_JS = re.compile(r"\s*window\.\w+\s*=")
 _NAME_LIST = re.compile(r'\s*\[\s*(\]|\{.*"(name|unit|value)"\s*:)', re.DOTALL)
-_METRICS = re.compile(
-    r'\s*\{\s*"(?:[^"\\]|\\.)*"\s*:\s*\{(?:\s*"(?:[^"\\]|\\.)*"\s*:\s*\{\s*"(lower_|upper_)?value"|\s*\})'
-)
+_METRICS = re.compile(r'\s*\{\s*"(?:[^"\\]|\\.)*"\s*:\s*\{\s*"(?:[^"\\]|\\.)*"\s*:\s*\{\s*"(lower_|upper_)?value"')
 _GO_LINE = re.compile(r"^(Benchmark\S+\s+\d+\s+\S+ \S+/op|goos: |pkg: |ok  \t)", re.MULTILINE)
 
 
