@@ -19,6 +19,9 @@ Side = Literal["head", "base"]
 Backend = Literal["cuda", "cpu"]
 """`cuda`: CuPy on a GPU, timed by events. `cpu`: NumPy, timed by the host clock."""
 
+NO_COMMIT = "none-"
+"""What the `sha` of a revision begins with whose commit nobody knows: results of a file that names none."""
+
 Issue = Literal["queued", "eager"]
 """How calls reach a GPU: `queued`, ahead of it, so that its own time shows; `eager`, as a plain loop issues them, so
 that launching is part of the time. A CPU knows only the loop."""
@@ -137,9 +140,9 @@ class Revision(msgspec.Struct, frozen=True, kw_only=True):
     """A commit, or a commit plus the hash of a dirty tree."""
 
     sha: str
-    """40 hex digits of the commit (of the parent commit when the tree is dirty)."""
+    """40 hex digits of the commit (of the parent commit when the tree is dirty); or `none-…`, see NO_COMMIT."""
     tree: str
-    """git tree id of the files that run (40 hex digits); for a dirty tree, of the dirty files."""
+    """git tree id of the files that run (40 hex digits); for a dirty tree, of the dirty files; empty: not known."""
     dirty: bool
     parent: str | None
     """First parent, or None for a first commit."""
@@ -152,7 +155,8 @@ class Revision(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def label(self) -> str:
         """Short name for people: seven digits, and `+dirty` where it applies."""
-        return self.sha[:7] + ("+dirty" if self.dirty else "")
+        digits = 12 if self.sha.startswith(NO_COMMIT) else 7
+        return self.sha[:digits] + ("+dirty" if self.dirty else "")
 
 
 class Device(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,6 +3,8 @@
 Files below the folders that `[tool.perftrack] suites` names are collected as suites; anything else is left alone.
 An item times `launch()` and the wait for its end on the device; `extra_info` has what only perftrack knows:
 speedup over the baseline variant (interleaved, device time), achieved bandwidth and utilization.
+
+`pytest --perftrack[=URL]` stores the results of pytest-benchmark, of any project, as series by the host's clock.
 """
 
 from collections.abc import Iterator
@@ -21,6 +23,22 @@ if TYPE_CHECKING:
 _SETTINGS = pytest.StashKey[Any]()
 """The Settings of the root folder, or None."""
 _SESSION = pytest.StashKey["Session"]()
+_RECORDED = pytest.StashKey[tuple[str, ...]]()
+"""Lines for the end of the session."""
+
+NOT_STORED = 3
+"""Exit status of a session that measured and could not store."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """One option."""
+    parser.getgroup("perftrack").addoption(
+        "--perftrack",
+        nargs="?",
+        const="",
+        metavar="URL",
+        help="Store pytest-benchmark's results in perftrack's database: --perftrack=URL, else as `perftrack` finds it.",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -32,6 +50,75 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[_SETTINGS] = resolve(config.rootpath) if tracked else None
     except PerftrackError as error:
         raise pytest.UsageError(str(error)) from error
+    _check_recording(config)
+
+
+def _check_recording(config: pytest.Config) -> None:
+    """Nothing is measured for a database that cannot be written."""
+    url = config.getoption("perftrack")
+    if url is None or hasattr(config, "workerinput"):
+        return
+    place = url.partition("::")[0]
+    if url and (place.endswith(".py") or (config.invocation_params.dir / place).is_dir()):
+        raise pytest.UsageError(
+            f"--perftrack {url} names tests, not a database: write --perftrack=URL, or give it last"
+        )
+    from perftrack.pipeline.recording import database
+    from perftrack.store import Store
+
+    try:
+        Store.open(database(config.rootpath, url)).close()
+    except PerftrackError as error:
+        raise pytest.UsageError(f"--perftrack: {error}") from error
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Store what pytest-benchmark measured; where that fails the session fails too, for CI would not notice else."""
+    config = session.config
+    url = config.getoption("perftrack")
+    if url is None or hasattr(config, "workerinput"):  # a worker of xdist, where benchmarks are off
+        return
+    from perftrack.pipeline.recording import record
+
+    document = _benchmark_json(config)
+    if document is None:
+        config.stash[_RECORDED] = ("no benchmark ran: nothing stored",)
+        return
+    try:
+        config.stash[_RECORDED] = record(document, config.rootpath, url).lines
+    except PerftrackError as error:
+        config.stash[_RECORDED] = (f"NOT STORED: {error}",)
+        session.exitstatus = session.exitstatus or NOT_STORED
+
+
+def _benchmark_json(config: pytest.Config) -> dict[str, Any] | None:
+    """What `--benchmark-json` would write, made by the same hooks; None where no benchmark ran."""
+    session: Any = getattr(config, "_benchmarksession", None)
+    if session is None or not any(not one.has_error for one in session.benchmarks):
+        return None
+    hook: Any = config.hook
+    commit_info = hook.pytest_benchmark_generate_commit_info(config=config)
+    hook.pytest_benchmark_update_commit_info(config=config, commit_info=commit_info)
+    document: dict[str, Any] = hook.pytest_benchmark_generate_json(
+        config=config,
+        benchmarks=session.benchmarks,
+        include_data=True,
+        machine_info=session.get_machine_info(),
+        commit_info=commit_info,
+    )
+    hook.pytest_benchmark_update_json(config=config, benchmarks=session.benchmarks, output_json=document)
+    return document
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Say what was stored."""
+    lines = config.stash.get(_RECORDED, ())
+    if lines:
+        terminalreporter.section("perftrack")
+        for line in lines:
+            terminalreporter.write_line(line)
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> "SuiteFile | None":

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from perftrack import __version__
+from perftrack.cli import files
 from perftrack.cli import output as output_file
 from perftrack.cli.output import Style
 from perftrack.errors import UsageError
@@ -195,6 +196,10 @@ def devices(device: str, address: str | None, style: Style) -> None:
     with pool:
         made = device_rows(pool.devices())
     output_file.write_value(made, tables.devices(made), style)
+
+
+app.add_command(files.import_)
+app.add_command(files.export)
 
 
 @app.group()

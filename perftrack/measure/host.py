@@ -65,9 +65,14 @@ def _model() -> str:
     for line in _read(Path("/proc/cpuinfo")).splitlines():
         key, _, value = line.partition(":")
         if key.strip() == "model name":
-            plain = re.sub(r"\((R|TM)\)|\bCPU\b|@.*|\d+-Core Processor", " ", value, flags=re.IGNORECASE)
-            return " ".join(plain.split())
+            return plain_model(value)
     return platform.machine()
+
+
+def plain_model(text: str) -> str:
+    """A CPU's model as /proc/cpuinfo and other tools write it, without trade marks, clock and core count."""
+    plain = re.sub(r"\((R|TM)\)|\bCPU\b|@.*|\d+-Core Processor", " ", text, flags=re.IGNORECASE)
+    return " ".join(plain.split())
 
 
 def _meminfo(key: str) -> int:

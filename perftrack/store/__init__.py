@@ -2,10 +2,11 @@
 
 from perftrack.store.address import default_url, safe_url
 from perftrack.store.store import Store
-from perftrack.store.value import DeviceUse, RunEntry, StoredRevision, StoredRun, StoredSummary
+from perftrack.store.value import DeviceUse, FinishedJob, RunEntry, StoredRevision, StoredRun, StoredSummary
 
 __all__ = [
     "DeviceUse",
+    "FinishedJob",
     "RunEntry",
     "Store",
     "StoredRevision",

@@ -27,7 +27,8 @@ def costs(connection: sa.Connection, repo: str) -> Costs:
     newest = (
         sa.select(run.c.id)
         .join(revision, run.c.head_id == revision.c.id)
-        .where(revision.c.repo == repo)
+        # other tools' runs, which were imported, do not say what a job takes here
+        .where(revision.c.repo == repo, sa.exists().where(job_attempt.c.run_id == run.c.id, job_attempt.c.wall_s > 0))
         .order_by(run.c.started_us.desc())
         .limit(_RUNS)
     )

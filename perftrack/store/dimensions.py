@@ -76,8 +76,18 @@ class Dimensions:
 
     def declaration(self, case: Case) -> tuple[int, int]:
         """Of a case as a tree declares it: the numbers of its identity and of this declaration."""
-        case_id = self.cases([(case.suite, case.key)])[case.suite, case.key]
-        return case_id, self._one(declaration, case.digest, {"case_id": case_id, **rows.case_row(case)})
+        return self.declarations([case])[case.digest]
+
+    def declarations(self, cases: Iterable[Case]) -> dict[str, tuple[int, int]]:
+        """The same of many, by the digest of the case."""
+        by_digest = {case.digest: case for case in cases}
+        numbers = self.cases((case.suite, case.key) for case in by_digest.values())
+        identities = {text: numbers[case.suite, case.key] for text, case in by_digest.items()}
+        wanted = (
+            {"digest": text, "case_id": identities[text], **rows.case_row(case)} for text, case in by_digest.items()
+        )
+        found = self._find(declaration, ("digest",), wanted)
+        return {text: (identities[text], found[text,]) for text in by_digest}
 
     def device(self, card: Device) -> tuple[int, int]:
         """The numbers of its class and of itself."""

@@ -32,14 +32,18 @@ def _fields(kind: type[msgspec.Struct], of: type) -> frozenset[str]:
     return frozenset(field.name for field in msgspec.structs.fields(kind) if field.type in {of, of | None})
 
 
+_AS_THEY_ARE = frozenset({int, float, type(None)})
+
+
 def _columns(value: msgspec.Struct, without: set[str]) -> dict[str, Any]:
     """Scalars and intervals of a struct as columns; anything else must be in `without`."""
     row: dict[str, Any] = {}
+    intervals = _fields(type(value), Interval)
     for name in value.__struct_fields__:
         if name in without:
             continue
         field = getattr(value, name)
-        if name in _fields(type(value), Interval):
+        if name in intervals:
             row |= _interval_columns(name, field)
         else:
             row[name] = _scalar(field)
@@ -47,6 +51,8 @@ def _columns(value: msgspec.Struct, without: set[str]) -> dict[str, Any]:
 
 
 def _scalar(value: Any) -> Any:
+    if type(value) in _AS_THEY_ARE:
+        return value
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, Enum):

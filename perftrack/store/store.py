@@ -11,11 +11,11 @@ from perftrack.judge.life import CaseId, Mark, Regression
 from perftrack.judge.sightings import Seen
 from perftrack.judge.value import Finding, Summary
 from perftrack.model import Case, Device, JobResult, Run
-from perftrack.store import address, costs, engine, glob, migrate, pack, read, regressions
+from perftrack.store import address, bulk, costs, engine, glob, migrate, pack, read, regressions
 from perftrack.store.door import Door
 from perftrack.store.read import Identity
 from perftrack.store.schema import device_class, kernel_case, result, run, series, suite
-from perftrack.store.value import DeviceUse, RunEntry, StoredRevision, StoredRun, StoredSummary
+from perftrack.store.value import DeviceUse, FinishedJob, RunEntry, StoredRevision, StoredRun, StoredSummary
 from perftrack.store.write import Writer
 
 T = TypeVar("T")
@@ -119,6 +119,22 @@ class Store:
         """Store what a person said of cases of a regression."""
         pack.refuse_unstorable(marks, f"marks of regression {regression}")
         self._door.write(lambda connection: regressions.add_marks(connection, regression, marks))
+
+    def add_finished(self, run_uid: str, jobs: Sequence[FinishedJob]) -> int:
+        """Store finished jobs of a run with their answers, in one transaction; how many attempts were new.
+
+        StoreError where one of them is stored with other content.
+        """
+        return bulk.add(self._door, self._writer.header(run_uid), jobs)
+
+    def close_finished(self, run_uid: str, *, finished_us: int, problems: Sequence[str]) -> None:
+        """Say that all finished jobs of a run have been added."""
+        bulk.finish(self._door, self._writer.header(run_uid).id, finished_us=finished_us, problems=problems)
+
+    def state(self, run_uid: str) -> str | None:
+        """How far a run is (`running`, `complete`, `interrupted`); None where it is not stored."""
+        question = sa.select(run.c.state).where(run.c.uid == run_uid)
+        return self.read(lambda connection: connection.execute(question).scalar())
 
     def read(self, work: Callable[[sa.Connection], T]) -> T:
         """Call `work` with a connection, in a transaction that only reads."""

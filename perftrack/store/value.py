@@ -1,9 +1,18 @@
-"""What the store hands out: structs that no other layer makes."""
+"""What the store hands out, and takes whole: structs that no other layer makes."""
 
 import msgspec
 
 from perftrack.judge.value import Finding, Summary
-from perftrack.model import Case, Device, Environment, Revision, Run
+from perftrack.model import Case, Device, Environment, JobResult, Method, Revision, Run
+
+
+class FinishedJob(msgspec.Struct, frozen=True, kw_only=True):
+    """One case on one device class that needs no judging beside others: its attempts and its answers, at once."""
+
+    case: Case
+    attempts: tuple[tuple[JobResult, Device], ...]
+    answers: tuple[tuple[Summary, Method], ...]
+    """Each with the method of its own series."""
 
 
 class StoredRun(msgspec.Struct, frozen=True, kw_only=True):

@@ -104,7 +104,7 @@ class Writer:
         return self._door.write(work)
 
     def _job_row(self, run_uid: str, case: Case, attempt: JobResult, card: Device) -> dict[str, Any]:
-        header = self._header(run_uid)
+        header = self.header(run_uid)
         case_id, declaration_id = self._dimensions.declaration(case)
         device_class_id, device_id = self._dimensions.device(card)
         return rows.job_row(attempt) | {
@@ -115,7 +115,7 @@ class Writer:
             "device_id": device_id,
             "environment_id": self._dimensions.environment(attempt.environment),
             "method_id": self._dimensions.method(header.options.methods.get(case.backend, Method()).of(case)),
-            "payload_digest": _payload_digest(attempt),
+            "payload_digest": payload_digest(attempt),
         }
 
     def finish_run(
@@ -129,7 +129,7 @@ class Writer:
         problems: Sequence[str] | None = None,
     ) -> None:
         """Store the answers of a run and how it ended, replacing what an earlier end of it left."""
-        header = self._header(run_uid)
+        header = self.header(run_uid)
         pack.refuse_unstorable(summaries, f"run {run_uid}: summaries")
         pack.refuse_unstorable(findings, f"run {run_uid}: findings")
         answered = [*summaries, *findings]
@@ -193,7 +193,8 @@ class Writer:
         ]
         return sorted(made, key=lambda row: (row["series_id"], row["revision_id"], row["side"]))
 
-    def _header(self, run_uid: str) -> StoredHeader:
+    def header(self, run_uid: str) -> StoredHeader:
+        """What is stored of the run itself; UsageError where it is unknown."""
         if run_uid not in self._headers:
             columns = (run.c.id, run.c.head_id, run.c.base_id, run.c.options)
             question = sa.select(*columns).where(run.c.uid == run_uid)
@@ -221,8 +222,11 @@ _NOT_KNOWN = (b'"build_s":null,', b'"clock_mhz":null,')
 """Fields that attempts did not have at first. No text can hold these bytes, since a quote in it is escaped."""
 
 
-def _payload_digest(attempt: JobResult) -> str:
-    """Without what is not known of newer fields, so that an attempt stored before there were any stays the same."""
+def payload_digest(attempt: JobResult) -> str:
+    """SHA-256 (hex) of an attempt.
+
+    Without what is not known of newer fields, so that an attempt stored before there were any stays the same.
+    """
     text = msgspec.json.encode(attempt, order="sorted", enc_hook=float)  # NumPy's float64, as the number it is
     for field in _NOT_KNOWN:
         text = text.replace(field, b"")

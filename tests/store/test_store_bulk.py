@@ -1,0 +1,103 @@
+"""Batches of finished jobs: one transaction each, harmless to repeat, on both engines."""
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from store_builders import ENVIRONMENT, case, device, run
+
+from perftrack.errors import StoreError
+from perftrack.judge.value import Summary
+from perftrack.model import JobResult, Measurement, Method, Status
+from perftrack.store import FinishedJob
+
+METHOD = Method(name="another tool", timer="host", cache="hot")
+
+
+def job(key="sum[n=1]", time_s=1e-6, samples_s=(1e-6, 2e-6), **fields):
+    of = case(key, baseline="", variants=("time",))
+    card = device()
+    result = JobResult(
+        suite=of.suite,
+        case_key=key,
+        device_class=card.device_class,
+        round=1,
+        attempt=1,
+        status=Status.OK,
+        device_uuid=card.uuid,
+        environment=ENVIRONMENT,
+        measurements=(
+            Measurement(
+                side="head", variant="time", status=Status.OK, samples_s=samples_s, blocks=(0,) * len(samples_s)
+            ),
+        ),
+        started_us=5,
+    )
+    answer = Summary(
+        suite=of.suite,
+        case_key=key,
+        device_class=card.device_class,
+        device_uuid=card.uuid,
+        environment_digest=ENVIRONMENT.digest,
+        variant="time",
+        side="head",
+        status=Status.OK,
+        time_s=time_s,
+        samples=len(samples_s),
+        rounds=1,
+        **fields,
+    )
+    return FinishedJob(case=of, attempts=((result, card),), answers=((answer, METHOD),))
+
+
+def test_what_goes_in_comes_out(store):
+    new = run(base=None)
+    store.begin_run(new)
+    jobs = [job(f"sum[n={number}]", (number + 1) * 1e-6) for number in range(3)]
+    assert store.add_finished(new.uid, jobs) == 3
+    assert store.state(new.uid) == "running"
+    store.close_finished(new.uid, finished_us=9, problems=["one record"])
+    found = store.load_run(new.uid)
+    assert (found.run.state, found.run.finished_us, found.run.problems) == ("complete", 9, ("one record",))
+    assert found.summaries == [one.answers[0][0] for one in jobs]
+    assert found.cases == [one.case for one in jobs]
+    assert store.jobs(new.uid) == [one.attempts[0][0] for one in jobs]
+    assert {point.method_digest for point in store.history("sum[n=1]")} == {METHOD.digest}
+    assert {point.baseline for point in store.history("sum[n=1]")} == {""}
+
+
+def test_a_repeat_is_a_no_op_and_other_content_an_error(store):
+    new = run(base=None)
+    store.begin_run(new)
+    first, second = job("a"), job("b")
+    assert store.add_finished(new.uid, [first]) == 1
+    assert store.add_finished(new.uid, [first, second]) == 1
+    with pytest.raises(StoreError, match="a on EPYC-9654-2c is stored already with other content"):
+        store.add_finished(new.uid, [job("c"), job("a", samples_s=(3e-6,))])
+    assert [one.case_key for one in store.load_run(new.uid).summaries] == ["a", "b"]
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, float("inf"), float("nan")])
+def test_a_time_that_is_none_is_refused_and_nothing_of_its_batch_stays(store, bad):
+    new = run(base=None)
+    store.begin_run(new)
+    with pytest.raises(StoreError):
+        store.add_finished(new.uid, [job("a"), job("b", bad)])
+    assert store.load_run(new.uid).summaries == []
+    assert store.jobs(new.uid) == []
+
+
+def test_a_run_that_is_not_there_has_no_state(store):
+    assert store.state("0" * 32) is None
+
+
+@settings(max_examples=6, deadline=None)
+@given(number=st.integers(0, 2**40), order=st.lists(st.integers(0, 3), min_size=1, max_size=5))
+def test_any_order_and_repetition_of_batches_gives_the_same_table(shared_store, number, order):
+    new = msgspec.structs.replace(run(base=None), uid=f"{number:032x}")
+    shared_store.begin_run(new)
+    jobs = [job(f"case{at}", (at + 1) * 1e-6) for at in range(4)]
+    for at in order:
+        shared_store.add_finished(new.uid, [jobs[at]])
+    shared_store.add_finished(new.uid, jobs)
+    assert shared_store.load_run(new.uid).summaries == [one.answers[0][0] for one in jobs]
