@@ -3,14 +3,16 @@
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from perftrack import __version__
 from perftrack.cli import output as output_file
-from perftrack.cli.output import Style
 from perftrack.errors import UsageError
+
+if TYPE_CHECKING:
+    from perftrack.report import Style
 
 _db = click.option("--db", metavar="URL", help="Database: a SQLAlchemy URL or a SQLite file [env PERFTRACK_DB].")
 _device = click.option("-d", "--device", default="", metavar="CLASS", help="Device class (a glob), or `cpu`.")
@@ -18,10 +20,16 @@ _address = click.option(
     "--address", metavar="HOST:PORT", envvar="RAY_ADDRESS", help="Ray cluster [env RAY_ADDRESS; default: here]."
 )
 _json = click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
-_format = click.option(
-    "--format", "style", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True
-)
+_format = click.option("--format", "style", type=click.Choice(output_file.FORMATS), default="text", show_default=True)
 _output = click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the report to a file too.")
+_report = click.option(
+    "--report",
+    "wishes",
+    multiple=True,
+    metavar="FORMAT[:FILE]",
+    help="The report once more, in any format, to a file or stdout; `ci`: to the CI host (summary, annotations, one "
+    "comment). Repeatable.",
+)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -61,7 +69,7 @@ def _options(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
     "--address", metavar="HOST:PORT", envvar="RAY_ADDRESS", help="Ray cluster [env RAY_ADDRESS; default: here]."
 )
 @click.option("--resume", metavar="RUN", help="Finish an interrupted run; nothing is measured twice.")
-@_options(_db, _format, _output)
+@_options(_db, _format, _output, _report)
 def submit(
     suites: tuple[str, ...],
     expression: str,
@@ -73,15 +81,16 @@ def submit(
     address: str | None,
     resume: str | None,
     db: str | None,
-    style: Style,
+    style: "Style",
     output: Path | None,
+    wishes: tuple[str, ...],
 ) -> int:
     """Measure a revision, compare it with its base, store and report."""
     from perftrack.cli.talk import make_talk
     from perftrack.pipeline.submit import Request
     from perftrack.pipeline.submit import submit as run
 
-    output_file.check(output)
+    outputs = output_file.outputs(style, output, wishes)
     request = Request(
         start=Path.cwd(),
         suites=suites,
@@ -95,30 +104,48 @@ def submit(
         address=address,
         resume=resume,
     )
-    report = run(request, make_talk())
-    output_file.write_report(report, style, output)
+    with outputs.failures_shown():
+        report = run(request, make_talk())
+    outputs.write(report)
     return report.exit_code
 
 
 @app.command()
 @click.argument("run", default="latest")
-@_options(_db, _format, _output)
-def report(run: str, db: str | None, style: Style, output: Path | None) -> int:
+@_options(_db, _format, _output, _report)
+def report(run: str, db: str | None, style: "Style", output: Path | None, wishes: tuple[str, ...]) -> int:
     """Print the report of a stored RUN (its first digits, or `latest`)."""
     from perftrack.pipeline.reports import report_of
 
-    output_file.check(output)
-    with _store(db) as store:
+    outputs = output_file.outputs(style, output, wishes)
+    with outputs.failures_shown(), _store(db) as store:
         made = report_of(store, store.find_run(run))
-    output_file.write_report(made, style, output)
+    outputs.write(made)
     return made.exit_code
+
+
+@app.command()
+@click.argument("file", type=click.Path(path_type=Path))
+def comment(file: Path) -> None:
+    """Post the report in FILE (`--report json:FILE`) as the one comment of this job on the pull request.
+
+    For a second workflow, whose token may write: a pull request from a fork is measured with one that may not. FILE
+    may come from anybody; which pull request it is about is taken from the event.
+    """
+    import os
+
+    from perftrack.ci.deliver import post
+    from perftrack.ci.host import host_of
+    from perftrack.report import as_json
+
+    click.echo(post(as_json.read(file), host_of(os.environ)), err=True)
 
 
 @app.command()
 @click.argument("left")
 @click.argument("right")
 @_options(_device, _db, _json)
-def compare(left: str, right: str, device: str, db: str | None, style: Style) -> None:
+def compare(left: str, right: str, device: str, db: str | None, style: "Style") -> None:
     """Put two stored revisions side by side; LEFT is the base."""
     from perftrack.pipeline.reports import comparison_of
     from perftrack.report import tables
@@ -133,7 +160,7 @@ def compare(left: str, right: str, device: str, db: str | None, style: Style) ->
 @click.option("--variant", default="", metavar="NAME", help="Only this variant [default: every candidate].")
 @click.option("--last", type=click.IntRange(min=1), default=50, show_default=True, help="Newest revisions only.")
 @_options(_device, _db, _json)
-def history(case: str, variant: str, last: int, device: str, db: str | None, style: Style) -> None:
+def history(case: str, variant: str, last: int, device: str, db: str | None, style: "Style") -> None:
     """Print the stored series of one CASE."""
     from perftrack.pipeline.reports import histories_of
     from perftrack.report import tables
@@ -145,7 +172,7 @@ def history(case: str, variant: str, last: int, device: str, db: str | None, sty
 
 @app.command()
 @_options(_device, _address, _json)
-def devices(device: str, address: str | None, style: Style) -> None:
+def devices(device: str, address: str | None, style: "Style") -> None:
     """List the devices of the pool, and what stands against using them."""
     from perftrack.pipeline.reports import device_rows
     from perftrack.pool.client import Pool
@@ -199,7 +226,7 @@ def doctor(
     rounds: int | None,
     device: str,
     db: str | None,
-    style: Style,
+    style: "Style",
 ) -> int:
     """Say what is here, what is missing, and what to type about it; with --measure, how well it measures."""
     if measure:
@@ -214,7 +241,7 @@ def doctor(
     return 3 if any(check.level == "FAIL" for check in checks) else 0
 
 
-def _measure_noise(suites: tuple[str, ...], rounds: int | None, device: str, style: Style) -> int:
+def _measure_noise(suites: tuple[str, ...], rounds: int | None, device: str, style: "Style") -> int:
     from perftrack.cli.talk import make_talk
     from perftrack.pipeline.noise import Request, measure_noise
     from perftrack.report import noise, text
