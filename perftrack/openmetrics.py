@@ -52,9 +52,10 @@ def _lines(family: Family) -> Iterator[str]:
     yield f"# HELP {family.name} {_escape(family.help)}"
     name = f"{family.name}_info" if family.kind == "info" else family.name
     for sample in samples:
-        labels = ",".join(f'{label}="{_escape(value)}"' for label, value in sample.labels.items())
+        pairs = ",".join(f'{label}="{_escape(value)}"' for label, value in sample.labels.items())
+        labels = f"{{{pairs}}}" if pairs else ""
         timestamp = "" if sample.timestamp_s is None else f" {sample.timestamp_s:.6f}"
-        yield f"{name}{{{labels}}} {_number(sample.value)}{timestamp}"
+        yield f"{name}{labels} {_number(sample.value)}{timestamp}"
 
 
 def _escape(text: str) -> str:

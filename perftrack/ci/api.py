@@ -16,7 +16,7 @@ from requests.auth import AuthBase
 
 from perftrack import __version__
 from perftrack.errors import InfrastructureError, UsageError
-from perftrack.report.layout import plain, shortened
+from perftrack.foreign import plain, shortened
 
 _ATTEMPTS = 4
 _PAGES = 100

@@ -8,8 +8,8 @@ from typing import Literal, Protocol
 
 from perftrack.ci.api import HostError
 from perftrack.errors import PerftrackError
+from perftrack.foreign import plain
 from perftrack.report import markdown, words
-from perftrack.report.layout import plain
 from perftrack.report.value import Report
 
 _ATTEMPTS = 3

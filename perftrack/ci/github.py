@@ -17,8 +17,8 @@ from perftrack.ci.api import Api, HostError
 from perftrack.ci.comment import Comment
 from perftrack.ci.host import NoThreadError, need
 from perftrack.errors import PerftrackError, UsageError
+from perftrack.foreign import plain
 from perftrack.report import as_annotations, markdown
-from perftrack.report.layout import plain
 from perftrack.report.value import Report
 
 _LEAST_SUMMARY_BYTES = 30_000

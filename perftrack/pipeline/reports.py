@@ -7,10 +7,11 @@ import msgspec
 
 from perftrack.declare import NEVER_GATED
 from perftrack.errors import IncompleteError, PerftrackError, UsageError
+from perftrack.judge.piecewise import Detector
 from perftrack.judge.value import Finding
 from perftrack.model import Accuracy, DeviceReport, Run, Status
 from perftrack.report.build import build
-from perftrack.report.segments import Detector, find_changes
+from perftrack.report.segments import find_changes
 from perftrack.report.value import CardUse, CompareRow, Comparison, DeviceRow, History, HistoryPoint, Report
 from perftrack.revision import Repository
 from perftrack.store import Store

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from perftrack.errors import PerftrackError
+from perftrack.foreign import plain, shortened
 from perftrack.model import Verdict
 from perftrack.report import words
-from perftrack.report.layout import plain, shortened
 from perftrack.report.value import AccuracyRow, Report, Row
 
 EACH = 10
@@ -38,8 +38,9 @@ def render(report: Report) -> str:
     reasons = [("perftrack: incomplete", reason) for reason in report.reasons]
     said = f"{report.verdict}: {words.headline(report)}"
     sides = f"{words.against(report)}, {report.base_note}" if report.base_note else words.against(report)
+    coverage = [f"{one.device_class}: {words.device(one)}" for one in report.devices[:EACH]]
     lines = [
-        _command("notice", "perftrack", f"{said}\n{sides}"),
+        _command("notice", "perftrack", "\n".join((said, sides, *coverage))),
         *_level("error", errors),
         *_level("warning", [*reasons, *warnings]),
     ]

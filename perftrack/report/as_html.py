@@ -6,8 +6,8 @@ from functools import cache
 import jinja2
 from markupsafe import Markup
 
+from perftrack.foreign import plain
 from perftrack.report import words
-from perftrack.report.layout import plain
 from perftrack.report.value import AccuracyRow, Report, Row
 
 

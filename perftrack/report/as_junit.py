@@ -7,9 +7,9 @@ missing is never green). `skipped`: no verdict, or no news. All else passes.
 from collections.abc import Sequence
 from xml.etree import ElementTree as ET
 
+from perftrack.foreign import spelled
 from perftrack.model import Verdict
 from perftrack.report import words
-from perftrack.report.layout import spelled
 from perftrack.report.value import Report, Row
 
 _NO_VERDICT = (Verdict.AMBIGUOUS, Verdict.MISSING, Verdict.UNSTABLE, Verdict.REMOVED)
@@ -33,7 +33,19 @@ def _whole(report: Report) -> ET.Element:
     test = ET.Element("testcase", classname="perftrack", name="complete")
     if report.reasons:
         _outcome(test, "error", "; ".join(report.reasons), "incomplete")
-    return _suite("perftrack", [test])
+    suite = _suite("perftrack", [test])
+    about = {
+        "verdict": f"{report.verdict}: {words.headline(report)}",
+        "run": report.run,
+        "head": f"{report.head_sha} {report.head_subject}",
+        "base": f"{report.base_sha or 'none'}: {report.base_note}",
+        **{f"coverage of {one.device_class}": words.device(one) for one in report.devices},
+    }
+    properties = ET.Element("properties")
+    suite.insert(0, properties)
+    for name, value in about.items():
+        ET.SubElement(properties, "property", name=_text(name), value=_text(value))
+    return suite
 
 
 def _suite(name: str, tests: Sequence[ET.Element]) -> ET.Element:

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 
 from perftrack import openmetrics
+from perftrack.foreign import spelled
 from perftrack.openmetrics import Family, Sample
-from perftrack.report.layout import spelled
 from perftrack.report.value import Report, Row
 
 

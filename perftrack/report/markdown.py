@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from perftrack.foreign import plain, shortened, spelled
 from perftrack.report import words
-from perftrack.report.layout import plain, shortened, spelled
 from perftrack.report.value import AccuracyRow, Report, Row
 
 GITHUB_COMMENT_BYTES = 60_000

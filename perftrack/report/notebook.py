@@ -6,8 +6,9 @@ from markupsafe import Markup
 from rich.text import Text
 
 from perftrack import chart
+from perftrack.foreign import plain
 from perftrack.report import as_html, tables, text
-from perftrack.report.layout import Look, plain
+from perftrack.report.layout import Look
 from perftrack.report.segments import borders, segments
 from perftrack.report.value import Comparison, History, Report
 

@@ -1,24 +1,16 @@
 """A history in segments: the level of each, how it differs from the one before, and what began it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 from perftrack import stats
+from perftrack.judge.piecewise import Detector, changes_of
 from perftrack.report.value import History, HistoryPoint, Segment
-
-Detector = Callable[[Sequence[float]], Sequence[tuple[int, int]]]
-"""Times of one environment and method, oldest first, NaN where there is none → (index of the first value of a new
-level, +1 slower or -1 faster), in order."""
 
 
 def find_changes(points: Sequence[HistoryPoint], detect: Detector) -> tuple[tuple[int, int], ...]:
-    """What `detect` says of each environment and method by itself; indices are those of `points`."""
-    edges = [0, *borders(points), len(points)]
-    found: list[tuple[int, int]] = []
-    for start, end in pairwise(edges):
-        times = [float("nan") if point.time_s is None else point.time_s for point in points[start:end]]
-        found += [(start + index, direction) for index, direction in detect(times)]
-    return tuple(found)
+    """Where the level of the times changed; indices are those of `points`."""
+    return tuple(changes_of([point.time_s for point in points], borders(points), detect))
 
 
 def borders(points: Sequence[HistoryPoint]) -> list[int]:

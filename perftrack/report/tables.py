@@ -4,8 +4,9 @@ import datetime as dt
 from collections.abc import Sequence
 
 from perftrack import chart
+from perftrack.foreign import plain
 from perftrack.report import words
-from perftrack.report.layout import Line, Look, fits, line, plain, table, wrap
+from perftrack.report.layout import Line, Look, fits, line, table, wrap
 from perftrack.report.segments import began, borders, segments
 from perftrack.report.text import draw
 from perftrack.report.value import CompareRow, Comparison, DeviceRow, History, HistoryPoint, Segment

@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from rich.console import Console
 from rich.text import Text
 
+from perftrack.foreign import plain, spelled
 from perftrack.model import Verdict
 from perftrack.report import words
-from perftrack.report.layout import Line, Look, Style, entry, in_ascii, line, plain, spelled, table, wrap
+from perftrack.report.layout import Line, Look, Style, entry, in_ascii, line, table, wrap
 from perftrack.report.value import AccuracyRow, DeviceLine, Report, Row
 
 _LOG_WIDTH = 160

@@ -13,6 +13,7 @@ from hostile import NAMES, flooded, report_of
 from markdown_it import MarkdownIt
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from perftrack.foreign import plain, shortened, spelled
 from perftrack.report import (
     as_annotations,
     as_html,
@@ -26,7 +27,7 @@ from perftrack.report import (
     tables,
     text,
 )
-from perftrack.report.layout import Look, plain, shortened, spelled
+from perftrack.report.layout import Look
 from perftrack.report.value import CompareRow, Comparison, History, HistoryPoint, Report
 
 GITHUB = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])

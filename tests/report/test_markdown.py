@@ -4,10 +4,10 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from report_builders import ADD, CLASS, NORM, SOFTMAX, case, device, finding, run, slower, summaries
 
+from perftrack.foreign import plain
 from perftrack.model import Verdict
 from perftrack.report import markdown
 from perftrack.report.build import build
-from perftrack.report.layout import plain
 
 GITHUB = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
 CASES = [case(ADD), case(SOFTMAX), case(NORM)]
