@@ -41,8 +41,11 @@ def svg(
 ) -> str:
     """The series as an SVG image of `width` × `height` pixels, in the colour of the text around it.
 
-    Dotted lines are borders of segments, dashed ones changes of level; `title` is read aloud and shown on hovering.
+    Dotted lines are borders of segments, across which nothing is joined, dashed ones changes of level; `title` is read
+    aloud and shown on hovering.
     """
+    borders = list(borders)
+    pieces = _pieces(values, borders)
     low, span = _range(values)
     step = width / max(1, len(values))
 
@@ -59,12 +62,12 @@ def svg(
     ]
     lines = [
         f'<polyline points="{" ".join(f"{x(index)},{y(value)}" for index, value in piece)}"/>'
-        for piece in _pieces(values)
+        for piece in pieces
         if len(piece) > 1
     ]
     dots = [
         f'<circle cx="{x(piece[0][0])}" cy="{y(piece[0][1])}" r="1.5" fill="currentColor"/>'
-        for piece in _pieces(values)
+        for piece in pieces
         if len(piece) == 1
     ]
     return (
@@ -84,10 +87,12 @@ def _range(values: Sequence[float | None]) -> tuple[float, float]:
     return low - missing / 2, high - low + missing
 
 
-def _pieces(values: Sequence[float | None]) -> list[list[tuple[int, float]]]:
-    """Runs of neighbouring values, with their places."""
+def _pieces(values: Sequence[float | None], borders: Sequence[int]) -> list[list[tuple[int, float]]]:
+    """Runs of neighbouring values between gaps and borders, with their places."""
     pieces: list[list[tuple[int, float]]] = [[]]
     for index, value in enumerate(values):
+        if index in borders:
+            pieces.append([])
         if value is not None:
             pieces[-1].append((index, value))
         elif pieces[-1]:

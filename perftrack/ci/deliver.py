@@ -15,10 +15,13 @@ Say = Callable[[str], None]
 def deliver(report: Report, host: Host, say: Say) -> None:
     """Summary and annotations always, the comment where there is news and a way; what fails there is only said.
 
-    A comment that cannot be written must not turn a verdict into another exit code.
+    What cannot be written there must not turn a verdict into another exit code.
     """
-    if shown := host.show(report):
-        say(shown)
+    try:
+        if shown := host.show(report):
+            say(shown)
+    except UsageError as error:
+        say(f"summary none: {error}")
     try:
         say(post(report, host))
     except (HostError, NoThreadError, UsageError) as error:
@@ -27,9 +30,9 @@ def deliver(report: Report, host: Host, say: Say) -> None:
 
 def deliver_failure(error: PerftrackError, host: Host, say: Say) -> None:
     """That there is no verdict is shown as well, and an earlier comment does not stand as if it were this run's."""
-    if shown := host.show_failure(error):
-        say(shown)
     try:
+        if shown := host.show_failure(error):
+            say(shown)
         body = comment.failure_body(error, job=host.job, page=host.page)
         comment.put(host.thread(), body, may_make=False)
     except (HostError, NoThreadError, UsageError):

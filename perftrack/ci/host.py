@@ -1,6 +1,6 @@
 """The CI host that runs this command, as its environment tells."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from typing import Protocol
 
 from perftrack.ci.comment import Thread
@@ -43,6 +43,18 @@ class Host(Protocol):
     def thread(self) -> Thread:
         """Where comments on this change stand; NoThreadError where there is none."""
         ...
+
+
+TOKENS = ("GITHUB_TOKEN", "GITLAB_TOKEN")
+"""Variables that hold a secret."""
+
+
+def this_host(environ: MutableMapping[str, str]) -> Host:
+    """The host, which takes the tokens with it: what is measured later is somebody's code, and inherits the rest."""
+    host = host_of(dict(environ))
+    for name in TOKENS:
+        environ.pop(name, None)
+    return host
 
 
 def host_of(environ: Mapping[str, str]) -> Host:

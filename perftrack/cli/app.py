@@ -135,10 +135,10 @@ def comment(file: Path) -> None:
     import os
 
     from perftrack.ci.deliver import post
-    from perftrack.ci.host import host_of
+    from perftrack.ci.host import this_host
     from perftrack.report import as_json
 
-    click.echo(post(as_json.read(file), host_of(os.environ)), err=True)
+    click.echo(post(as_json.read(file), this_host(os.environ)), err=True)
 
 
 @app.command()

@@ -78,9 +78,9 @@ def outputs(style: "Style", path: Path | None, wishes: Sequence[str]) -> Outputs
         _check(file)
     host = None
     if any(one == _CI for one, _ in parsed):
-        from perftrack.ci.host import host_of
+        from perftrack.ci.host import this_host
 
-        host = host_of(os.environ)
+        host = this_host(os.environ)
     return Outputs(tuple(printed) or (style,), tuple(files), host)
 
 

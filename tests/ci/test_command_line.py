@@ -149,6 +149,17 @@ def test_a_job_of_github_shows_it_in_three_places(perftrack, host, github, tmp_p
     assert TOKEN not in done.stdout + done.stderr + (tmp_path / "summary.md").read_text() + host.said()[0]
 
 
+def test_what_is_measured_does_not_inherit_the_token(perftrack, github):
+    perftrack("report", "--report", "ci", environ=github())
+    assert TOKEN not in os.environ.values()
+
+
+def test_a_summary_that_cannot_be_written_does_not_change_the_verdict(perftrack, github, tmp_path):
+    done = perftrack("report", "--report", "ci", environ=github(GITHUB_STEP_SUMMARY=str(tmp_path)))
+    assert (done.returncode, "summary none: GITHUB_STEP_SUMMARY" in done.stderr) == (1, True)
+    assert done.stderr.splitlines()[-1] == "comment made on #12"
+
+
 def test_text_in_a_log_of_github_commands_nothing(perftrack, github):
     done = perftrack("report", environ=github())
     assert ": :add-mask::x" in done.stdout

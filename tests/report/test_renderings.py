@@ -22,6 +22,13 @@ def test_the_rendering_is_the_golden_one(name, style, golden):
     golden(f"{name}.{ENDINGS[style]}", render(REPORTS[name], style, terminal=False) + "\n")
 
 
+def test_the_page_folds_only_what_is_not_news():
+    first, red = (render(REPORTS[name], "html", terminal=False) for name in ("fusion", "red"))
+    assert "<details open>" in first
+    assert "<details >" in red
+    assert red.count('<span class="verdict bad">slower</span>') == 1
+
+
 def made(*findings, **more):
     return build(
         run(**more), [case(ADD), case(SOFTMAX), case(NORM)], [device()], summaries(ADD, SOFTMAX, NORM), findings

@@ -136,6 +136,7 @@ def test_noise_is_not_drawn_as_news():
     assert sparkline([1.0, 1.5]) == "▁█"
     assert "<polyline" in svg([1.0, 1.1, None, 1.0], title="a<b")
     assert svg([1.0, 1.1, None, 1.0], title="a<b").count("<circle") == 1
+    assert svg([1.0, 1.1, 1.3, 1.2], title="", borders=[2]).count("<polyline") == 2
     assert "a&lt;b" in svg([], title="a<b")
 
 
