@@ -77,11 +77,14 @@ class Api:
         url: str | None = self._url(path)
         for _ in range(_PAGES):
             items, url = self._ask("GET", url)
-            yield from items if isinstance(items, list) else ()
+            if not isinstance(items, list):
+                raise HostError(f"GET {path.partition('?')[0]} at {self.root}: the answer is no list")
+            yield from items
             if url is None:
                 return
             if urlsplit(url)[:2] != urlsplit(self.root)[:2]:
                 raise HostError(f"{self.root} continues its list on another host; that is not followed")
+        raise HostError(f"GET {path.partition('?')[0]} at {self.root}: more than {_PAGES} pages")
 
     def post(self, path: str, body: Mapping[str, str]) -> Any:
         """Make something. A failure after which it may be there is `uncertain`: look before asking again."""

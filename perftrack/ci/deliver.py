@@ -39,6 +39,14 @@ def deliver_failure(error: PerftrackError, host: Host, say: Say) -> None:
         return
 
 
+def post_alone(report: Report, host: Host) -> str:
+    """`post`, for a command that does nothing else: where there is nothing to comment on, that is all it says."""
+    try:
+        return post(report, host)
+    except NoThreadError as error:
+        return f"comment none: {error}"
+
+
 def post(report: Report, host: Host) -> str:
     """Make or update the one comment, and say what became of it. Raises HostError, NoThreadError or UsageError."""
     may_make = comment.is_worth_making(report)

@@ -77,7 +77,7 @@ class GitHub:
     def thread(self) -> "Pull":
         """The pull request of the event; for `workflow_run` the open one whose head was measured."""
         if not (token := self.environ.get("GITHUB_TOKEN", "").strip()):
-            raise NoThreadError("GITHUB_TOKEN is not set; give the step `env: GITHUB_TOKEN: ${{ github.token }}`")
+            raise UsageError("GITHUB_TOKEN is not set; give the step `env: GITHUB_TOKEN: ${{ github.token }}`")
         api = Api(need(self.environ, "GITHUB_API_URL"), token)
         repository = quote(need(self.environ, "GITHUB_REPOSITORY"))
         pull = self.event.get("pull_request")

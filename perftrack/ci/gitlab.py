@@ -10,7 +10,7 @@ from urllib.parse import quote
 from perftrack.ci.api import Api, HostError
 from perftrack.ci.comment import Comment
 from perftrack.ci.host import NoThreadError, need
-from perftrack.errors import PerftrackError
+from perftrack.errors import PerftrackError, UsageError
 from perftrack.report import markdown
 from perftrack.report.value import Report
 
@@ -49,7 +49,7 @@ class GitLab:
         if not (project and number.isdecimal()):
             raise NoThreadError("this pipeline belongs to no merge request")
         if not (token := environ.get("GITLAB_TOKEN", "").strip()):
-            raise NoThreadError(
+            raise UsageError(
                 "GITLAB_TOKEN is not set: make a project access token with the scope `api`, and a masked CI/CD "
                 "variable of it (a job's own token may not write notes)"
             )

@@ -9,9 +9,7 @@ from perftrack.report.value import Report
 
 
 class NoThreadError(PerftrackError):
-    """There is nothing to comment on, or nobody to do it; the sentence says which."""
-
-    exit_code = 3
+    """There is nothing to comment on; the sentence says why."""
 
 
 class Host(Protocol):

@@ -134,11 +134,11 @@ def comment(file: Path) -> None:
     """
     import os
 
-    from perftrack.ci.deliver import post
+    from perftrack.ci.deliver import post_alone
     from perftrack.ci.host import this_host
     from perftrack.report import as_json
 
-    click.echo(post(as_json.read(file), this_host(os.environ)), err=True)
+    click.echo(post_alone(as_json.read(file), this_host(os.environ)), err=True)
 
 
 @app.command()

@@ -2,7 +2,6 @@
 
 import difflib
 import os
-import re
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from perftrack.cli.log import harmless
 from perftrack.errors import PerftrackError, UsageError
 
 if TYPE_CHECKING:
@@ -109,17 +109,8 @@ def _print(report: "Report", style: "Style") -> None:
     from perftrack.report import render
 
     text = render(report, style, terminal=sys.stdout.isatty())
-    if style != "text":
-        click.echo(text.encode())  # for programs, whatever letters the terminal knows
-    elif os.environ.get("GITHUB_ACTIONS") == "true":
-        click.echo(_without_commands(text))
-    else:
-        click.echo(text)
-
-
-def _without_commands(text: str) -> str:
-    """A runner of GitHub obeys lines of a log that begin with `::`, whoever wrote them; text is only to be read."""
-    return re.sub(r"^(\s*):(?=:)", r"\1: ", text, flags=re.MULTILINE).replace("##[", "## [")
+    # for programs, whatever letters the terminal knows
+    click.echo(harmless(text) if style == "text" else text.encode())
 
 
 def _write(report: "Report", style: "Style", path: Path) -> None:
@@ -141,4 +132,4 @@ def write_value(value: Any, text: str, style: "Style") -> None:
         import msgspec
 
         text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-    click.echo(text)
+    click.echo(text if style == "json" else harmless(text))

@@ -4,7 +4,7 @@
 missing is never green). `skipped`: no verdict, or no news. All else passes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from xml.etree import ElementTree as ET
 
 from perftrack.foreign import spelled
@@ -13,6 +13,7 @@ from perftrack.report import words
 from perftrack.report.value import Report, Row
 
 _NO_VERDICT = (Verdict.AMBIGUOUS, Verdict.MISSING, Verdict.UNSTABLE, Verdict.REMOVED)
+_Key = tuple[str, str, str, str]
 _BROKEN = (Verdict.SLOWER, Verdict.FAILED, Verdict.WRONG)
 
 
@@ -20,9 +21,10 @@ def render(report: Report) -> str:
     """The document, XML 1.0: what that cannot hold (NUL, control characters) is spelled out."""
     root = ET.Element("testsuites", name=_text(f"perftrack {words.against(report)}"))
     root.append(_whole(report))
+    accuracy = {(one.suite, one.case, one.device_class, one.variant): words.accuracy(one) for one in report.accuracy}
     for suite, device_class in dict.fromkeys((row.suite, row.device_class) for row in report.rows):
         rows = [row for row in report.rows if (row.suite, row.device_class) == (suite, device_class)]
-        root.append(_suite(f"{suite} on {device_class}", [_test(row) for row in rows]))
+        root.append(_suite(f"{suite} on {device_class}", [_test(row, accuracy) for row in rows]))
     for name in ("tests", "failures", "errors", "skipped"):
         root.set(name, str(sum(int(one.get(name, "0")) for one in root)))
     ET.indent(root)
@@ -56,7 +58,7 @@ def _suite(name: str, tests: Sequence[ET.Element]) -> ET.Element:
     return suite
 
 
-def _test(row: Row) -> ET.Element:
+def _test(row: Row, accuracy: Mapping[_Key, str]) -> ET.Element:
     test = ET.Element(
         "testcase", classname=_text(f"{row.suite}.{row.device_class}"), name=_text(f"{row.case} {row.variant}")
     )
@@ -70,6 +72,8 @@ def _test(row: Row) -> ET.Element:
     elif row.verdict in _BROKEN:
         why = "not confirmed by fresh rounds" if row.verdict is Verdict.SLOWER else "no news"
         _outcome(test, "skipped", f"{row.verdict.value}, {why}: {said}")
+    if changed := accuracy.get((row.suite, row.case, row.device_class, row.variant)):
+        ET.SubElement(test, "system-out").text = _text(changed)
     return test
 
 

@@ -28,15 +28,16 @@ _HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 def escape(text: str) -> str:
     """Foreign text for a table's cell: no markup, no HTML, no line ends, no link; nobody is mentioned.
 
-    Hosts look for `@name` and `#1` after the Markdown is read, when a backslash is gone; a comment in between stays.
+    Hosts look for `@name`, `#1` and `www.` after the Markdown is read, when a backslash is gone; a comment stays.
     """
     return _SPECIAL.sub(_harmless, plain(text))
 
 
 def _harmless(match: re.Match[str]) -> str:
     letter, after = match[0], match.string[match.end() : match.end() + 1]
-    refers = letter in "@#!$~" and (after.isalnum() or after == "_")
-    return _HTML.get(letter) or f"\\{letter}{'<!-- -->' if refers else ''}"
+    named = letter in "@#!$~" and (after.isalnum() or after == "_")
+    linked = letter == "." or (letter, after) == (":", "/")
+    return _HTML.get(letter) or f"\\{letter}{'<!-- -->' if named or linked else ''}"
 
 
 @dataclass(frozen=True, slots=True)

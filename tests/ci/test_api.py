@@ -85,6 +85,12 @@ def test_an_answer_that_is_no_json(api, host):
         api.get("user")
 
 
+def test_a_list_that_is_none_is_not_taken_for_an_empty_one(api, host):
+    host.faults.append(Fault("GET", "comments", 200, body='{"message": "come back later"}'))
+    with pytest.raises(HostError, match="the answer is no list"):
+        list(api.pages("x/comments"))
+
+
 @pytest.mark.parametrize("status", [301, 302, 307])
 def test_no_redirect_takes_the_token_elsewhere(api, host, status):
     with code_host() as other:

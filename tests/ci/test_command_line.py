@@ -207,6 +207,18 @@ def test_a_comment_that_cannot_be_written_is_exit_3(perftrack, host, github, rep
     assert TOKEN not in done.stderr
 
 
+def test_nothing_to_comment_on_is_no_failure(perftrack, host, github, report_file):
+    done = perftrack("comment", str(report_file), environ=github({}, GITHUB_EVENT_NAME="push"))
+    assert (done.returncode, done.stderr) == (0, "comment none: the event `push` belongs to no pull request\n")
+    assert host.asked == []
+
+
+def test_what_a_suite_says_commands_nothing_either(perftrack, github):
+    done = perftrack("report", "no\n::add-mask::x", environ=github())
+    assert done.returncode == 2
+    assert not [line for line in done.stderr.splitlines() if line.lstrip().startswith("::")]
+
+
 def test_an_artifact_of_a_fork_is_only_data(perftrack, host, github, tmp_path):
     hostile = make_report(
         head_subject="<img src=x onerror=alert(1)> @everyone",

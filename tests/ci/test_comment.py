@@ -8,7 +8,7 @@ from perftrack.ci import comment
 from perftrack.ci.api import HostError
 from perftrack.ci.deliver import deliver, deliver_failure, post
 from perftrack.ci.host import NoThreadError, host_of
-from perftrack.errors import StoreError
+from perftrack.errors import StoreError, UsageError
 
 
 @pytest.fixture(params=["github", "gitlab"])
@@ -129,7 +129,7 @@ def test_a_push_has_nothing_to_comment_on(host, red, github, event, said):
 
 def test_without_a_token_the_remedy_is_said(red, github, gitlab):
     for environ, name in ((github(GITHUB_TOKEN=""), "GITHUB_TOKEN"), (gitlab(GITLAB_TOKEN=""), "GITLAB_TOKEN")):
-        with pytest.raises(NoThreadError, match=f"{name} is not set"):
+        with pytest.raises(UsageError, match=f"{name} is not set"):
             post(red, host_of(environ))
 
 

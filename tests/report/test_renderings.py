@@ -71,6 +71,12 @@ def test_junit_fails_for_what_is_red_and_skips_what_has_no_verdict():
     assert properties[f"coverage of {CLASS}"].startswith("9 of 9 variants measured")
 
 
+def test_junit_tells_a_changed_accuracy_beside_the_time():
+    _, root = outcomes(REPORTS["accuracy"])
+    said = [one.text for one in root.iter("system-out")]
+    assert [text.partition(":")[0] for text in said] == ["less accurate", "more accurate"]
+
+
 def test_junit_is_not_green_where_nothing_was_measured():
     shown, _ = outcomes(build(run(), [case(ADD)], [], [], []))
     assert shown == {"complete": "error"}
@@ -93,6 +99,8 @@ def test_openmetrics_has_both_sides_and_the_change():
     assert families["perftrack_time_change_ratio"].samples[0].value == pytest.approx(1.192)
     assert families["perftrack_coverage_ratio"].samples[0].value == 1.0
     assert {sample.labels["verdict"]: sample.value for sample in families["perftrack_rows"].samples}["slower"] == 1
+    changes = {one.labels["accuracy"]: one.value for one in families["perftrack_accuracy_changes"].samples}
+    assert changes == {"less": 0, "more": 0}
     (info,) = families["perftrack_report"].samples
     assert (info.name, info.labels["verdict"]) == ("perftrack_report_info", "RED")
 
