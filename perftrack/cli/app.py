@@ -152,7 +152,7 @@ def compare(left: str, right: str, device: str, db: str | None, style: "Style") 
 
     with _store(db) as store:
         made = comparison_of(store, left, right, device=device, start=Path.cwd())
-    output_file.write_value(made, tables.comparison(made), style)
+    output_file.write_value(made, tables.comparison(made, _look()), style)
 
 
 @app.command()
@@ -167,7 +167,8 @@ def history(case: str, variant: str, last: int, device: str, db: str | None, sty
 
     with _store(db) as store:
         made = histories_of(store, case, device=device, variant=variant, last=last)
-    output_file.write_value(made, "\n\n".join(tables.history(series) for series in made), style)
+    look = _look()
+    output_file.write_value(made, "\n\n".join(tables.history(series, look) for series in made), style)
 
 
 @app.command()
@@ -181,7 +182,7 @@ def devices(device: str, address: str | None, style: "Style") -> None:
     pool = Pool(address=address, want=device, trees={}, suite_paths=(), methods={}, seed=0, case_timeout_s=60.0)
     with pool:
         made = device_rows(pool.devices())
-    output_file.write_value(made, tables.devices(made), style)
+    output_file.write_value(made, tables.devices(made, _look()), style)
 
 
 @app.group()
@@ -244,12 +245,19 @@ def doctor(
 def _measure_noise(suites: tuple[str, ...], rounds: int | None, device: str, style: "Style") -> int:
     from perftrack.cli.talk import make_talk
     from perftrack.pipeline.noise import Request, measure_noise
-    from perftrack.report import noise, text
+    from perftrack.report import noise
 
     request = Request(start=Path.cwd(), suites=suites, rounds=rounds, device=device)
     made = measure_noise(request, make_talk())
-    output_file.write_value(made, noise.text(made, text.look(terminal=sys.stdout.isatty())), style)
+    output_file.write_value(made, noise.text(made, _look()), style)
     return made.exit_code
+
+
+def _look() -> Any:
+    """How standard output is to be written to."""
+    from perftrack.report import text
+
+    return text.look(terminal=sys.stdout.isatty())
 
 
 def _store(db: str | None, *, checked: bool = True) -> Any:

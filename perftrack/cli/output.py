@@ -131,5 +131,6 @@ def write_value(value: Any, text: str, style: "Style") -> None:
     if style == "json":
         import msgspec
 
-        text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-    click.echo(text if style == "json" else harmless(text))
+        click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2))
+    else:
+        click.echo(harmless(text))
