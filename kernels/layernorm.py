@@ -34,8 +34,8 @@ LONG = Source(
 EPSILON = 1e-5
 
 PACKS_A_THREAD = 2
-"""What a thread of `fused` holds of a row: with 1, too little is under way while the block waits for its sums; 4 take so
-many registers that fewer threads run at the same time."""
+"""What a thread of `fused` holds of a row: with 1, too little is under way while the block waits for its sums; with 4,
+fewer threads run at the same time."""
 MOST_THREADS = 512
 """The launch bound of layernorm.cu for so many packs a thread."""
 

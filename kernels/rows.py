@@ -60,8 +60,7 @@ def by_row(
     rows, packs = shape[0], packs_in_row(shape[1], dtype)
     of_a_lane = next((of_a_lane for of_a_lane in PACKS_A_LANE if packs <= of_a_lane * WARP), 0)
     if not of_a_lane:
-        held = {"packs_a_thread": packs_a_thread, "most_threads": most_threads}
-        return source.by_row(kernel, shape, arrays, *scalars, **held)
+        return source.by_row(kernel, shape, arrays, *scalars, packs_a_thread=packs_a_thread, most_threads=most_threads)
     lanes = 1 << (-(-packs // of_a_lane) - 1).bit_length()
     args = (*arrays, np.int32(packs), np.int32(lanes), np.int64(rows), *scalars)
     blocks = -(-rows * lanes * of_a_lane // (FLAT_THREADS * packs_of_a_lane))

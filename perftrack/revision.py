@@ -163,16 +163,26 @@ class Repository:
         for main in self._main_branches(main_branch):
             fork = self.try_git("merge-base", head.sha, main)
             if fork and fork != head.sha:
-                distance = int(self.git("rev-list", "--count", f"{fork}..{head.sha}"))
-                plural = "commit" if distance == 1 else "commits"
-                return self.revision(fork), f"merge-base with {main}, {distance} {plural} back"
+                base = self.revision(fork)
+                return base, f"merge-base with {main}, {self.distance(base, head)}"
         if head.parent is None:
             if self.shallow:
                 raise UsageError(_shallow(head))
             return None, "first commit: there is nothing to compare with"
         if self.try_git("cat-file", "-e", f"{head.parent}^{{commit}}") is None:
             raise UsageError(_shallow(head))
-        return self.revision(head.parent), "parent"
+        return self.revision(head.parent), "parent, 1 commit back"
+
+    def distance(self, base: Revision, head: Revision) -> str:
+        """How far base lies from head, in words: `3 commits back`, and how many commits of its own head has not."""
+        behind, own = (
+            int(self.git("rev-list", "--count", f"{left.sha}..{right.sha}"))
+            for left, right in ((base, head), (head, base))
+        )
+        if not behind and not own:
+            return "the commit under the uncommitted changes" if head.dirty else "the same commit"
+        said = f"{'at least ' if self.shallow else ''}{_commits(behind)} back"
+        return f"{said}, with {_commits(own)} that head has not" if own else said
 
     def commits(self, head: Revision, without: Revision | None = None) -> frozenset[str]:
         """Ids of the commits that `head` has, itself included, and `without` has not."""
@@ -333,6 +343,10 @@ def _no_repository(start: Path, said: str) -> str:
     if "dubious ownership" in said:
         return f"git does not trust {start} (it belongs to another user): `git config --global --add safe.directory …`"
     return f"{start} is not in a git repository: run perftrack inside one (`git init` makes one)"
+
+
+def _commits(count: int) -> str:
+    return f"{count} commit{'' if count == 1 else 's'}"
 
 
 def _shallow(head: Revision) -> str:

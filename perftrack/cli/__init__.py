@@ -6,6 +6,7 @@ from types import FrameType
 
 import click
 
+from perftrack.cli.log import harmless
 from perftrack.errors import PerftrackError
 
 INTERRUPTED, TERMINATED = 130, 143
@@ -19,7 +20,7 @@ def main() -> None:
     try:
         code = app(standalone_mode=False)
     except PerftrackError as error:
-        click.echo(f"perftrack: {error}", err=True)
+        click.echo(harmless(f"perftrack: {error}"), err=True)
         code = error.exit_code
     except click.ClickException as error:
         error.show()

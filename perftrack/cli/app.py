@@ -3,15 +3,17 @@
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from perftrack import __version__
 from perftrack.cli import files
 from perftrack.cli import output as output_file
-from perftrack.cli.output import Style
 from perftrack.errors import UsageError
+
+if TYPE_CHECKING:
+    from perftrack.report import Style
 
 _db = click.option("--db", metavar="URL", help="Database: a SQLAlchemy URL or a SQLite file [env PERFTRACK_DB].")
 _device = click.option("-d", "--device", default="", metavar="CLASS", help="Device class (a glob), or `cpu`.")
@@ -19,10 +21,16 @@ _address = click.option(
     "--address", metavar="HOST:PORT", envvar="RAY_ADDRESS", help="Ray cluster [env RAY_ADDRESS; default: here]."
 )
 _json = click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
-_format = click.option(
-    "--format", "style", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True
-)
+_format = click.option("--format", "style", type=click.Choice(output_file.FORMATS), default="text", show_default=True)
 _output = click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the report to a file too.")
+_report = click.option(
+    "--report",
+    "wishes",
+    multiple=True,
+    metavar="FORMAT[:FILE]",
+    help="The report once more, in any format, to a file or stdout; `ci`: to the CI host (summary, annotations, one "
+    "comment). Repeatable.",
+)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -62,7 +70,7 @@ def _options(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
     "--address", metavar="HOST:PORT", envvar="RAY_ADDRESS", help="Ray cluster [env RAY_ADDRESS; default: here]."
 )
 @click.option("--resume", metavar="RUN", help="Finish an interrupted run; nothing is measured twice.")
-@_options(_db, _format, _output)
+@_options(_db, _format, _output, _report)
 def submit(
     suites: tuple[str, ...],
     expression: str,
@@ -74,15 +82,16 @@ def submit(
     address: str | None,
     resume: str | None,
     db: str | None,
-    style: Style,
+    style: "Style",
     output: Path | None,
+    wishes: tuple[str, ...],
 ) -> int:
     """Measure a revision, compare it with its base, store and report."""
     from perftrack.cli.talk import make_talk
     from perftrack.pipeline.submit import Request
     from perftrack.pipeline.submit import submit as run
 
-    output_file.check(output)
+    outputs = output_file.outputs(style, output, wishes)
     request = Request(
         start=Path.cwd(),
         suites=suites,
@@ -96,37 +105,55 @@ def submit(
         address=address,
         resume=resume,
     )
-    report = run(request, make_talk())
-    output_file.write_report(report, style, output)
+    with outputs.failures_shown():
+        report = run(request, make_talk())
+    outputs.write(report)
     return report.exit_code
 
 
 @app.command()
 @click.argument("run", default="latest")
-@_options(_db, _format, _output)
-def report(run: str, db: str | None, style: Style, output: Path | None) -> int:
+@_options(_db, _format, _output, _report)
+def report(run: str, db: str | None, style: "Style", output: Path | None, wishes: tuple[str, ...]) -> int:
     """Print the report of a stored RUN (its first digits, or `latest`)."""
     from perftrack.pipeline.reports import report_of
 
-    output_file.check(output)
-    with _store(db) as store:
+    outputs = output_file.outputs(style, output, wishes)
+    with outputs.failures_shown(), _store(db) as store:
         made = report_of(store, store.find_run(run))
-    output_file.write_report(made, style, output)
+    outputs.write(made)
     return made.exit_code
+
+
+@app.command()
+@click.argument("file", type=click.Path(path_type=Path))
+def comment(file: Path) -> None:
+    """Post the report in FILE (`--report json:FILE`) as the one comment of this job on the pull request.
+
+    For a second workflow, whose token may write: a pull request from a fork is measured with one that may not. FILE
+    may come from anybody; which pull request it is about is taken from the event.
+    """
+    import os
+
+    from perftrack.ci.deliver import post_alone
+    from perftrack.ci.host import this_host
+    from perftrack.report import as_json
+
+    click.echo(post_alone(as_json.read(file), this_host(os.environ)), err=True)
 
 
 @app.command()
 @click.argument("left")
 @click.argument("right")
 @_options(_device, _db, _json)
-def compare(left: str, right: str, device: str, db: str | None, style: Style) -> None:
+def compare(left: str, right: str, device: str, db: str | None, style: "Style") -> None:
     """Put two stored revisions side by side; LEFT is the base."""
     from perftrack.pipeline.reports import comparison_of
     from perftrack.report import tables
 
     with _store(db) as store:
         made = comparison_of(store, left, right, device=device, start=Path.cwd())
-    output_file.write_value(made, tables.comparison(made), style)
+    output_file.write_value(made, tables.comparison(made, _look()), style)
 
 
 @app.command()
@@ -134,20 +161,21 @@ def compare(left: str, right: str, device: str, db: str | None, style: Style) ->
 @click.option("--variant", default="", metavar="NAME", help="Only this variant [default: every candidate].")
 @click.option("--last", type=click.IntRange(min=1), default=50, show_default=True, help="Newest revisions only.")
 @_options(_device, _db, _json)
-def history(case: str, variant: str, last: int, device: str, db: str | None, style: Style) -> None:
+def history(case: str, variant: str, last: int, device: str, db: str | None, style: "Style") -> None:
     """Print the stored series of one CASE."""
     from perftrack.pipeline.reports import histories_of
     from perftrack.report import tables
 
     with _store(db) as store:
         made = histories_of(store, case, device=device, variant=variant, last=last)
-    output_file.write_value(made, "\n\n".join(tables.history(series) for series in made), style)
+    look = _look()
+    output_file.write_value(made, "\n\n".join(tables.history(series, look) for series in made), style)
 
 
 @app.command()
 @click.option("--open/--all", "only_open", default=True, show_default=True, help="Only the open ones, or every one.")
 @_options(_db, _json)
-def regressions(only_open: bool, db: str | None, style: Style) -> None:  # noqa: FBT001 (click passes options by name)
+def regressions(only_open: bool, db: str | None, style: "Style") -> None:  # noqa: FBT001 (click passes options by name)
     """List what got slower, less accurate or broken and has not been fixed."""
     from perftrack.pipeline.life import rows
     from perftrack.report import tables
@@ -170,7 +198,7 @@ def regressions(only_open: bool, db: str | None, style: Style) -> None:  # noqa:
     help="Real and accepted, nothing wrong, or the machine's doing.",
 )
 @_options(_db, _json)
-def ack(target: str, reason: str, until: str, state: str, db: str | None, style: Style) -> None:
+def ack(target: str, reason: str, until: str, state: str, db: str | None, style: "Style") -> None:
     """Mark a regression, or the open ones of cases that fit a pattern, so that it no longer fails a submission.
 
     It is open again when it grows, when DATE comes, or when it was fixed and comes back.
@@ -186,7 +214,7 @@ def ack(target: str, reason: str, until: str, state: str, db: str | None, style:
 
 @app.command()
 @_options(_device, _address, _json)
-def devices(device: str, address: str | None, style: Style) -> None:
+def devices(device: str, address: str | None, style: "Style") -> None:
     """List the devices of the pool, and what stands against using them."""
     from perftrack.pipeline.reports import device_rows
     from perftrack.pool.client import Pool
@@ -195,7 +223,7 @@ def devices(device: str, address: str | None, style: Style) -> None:
     pool = Pool(address=address, want=device, trees={}, suite_paths=(), methods={}, seed=0, case_timeout_s=60.0)
     with pool:
         made = device_rows(pool.devices())
-    output_file.write_value(made, tables.devices(made), style)
+    output_file.write_value(made, tables.devices(made, _look()), style)
 
 
 app.add_command(files.import_)
@@ -244,7 +272,7 @@ def doctor(
     rounds: int | None,
     device: str,
     db: str | None,
-    style: Style,
+    style: "Style",
 ) -> int:
     """Say what is here, what is missing, and what to type about it; with --measure, how well it measures."""
     if measure:
@@ -259,15 +287,22 @@ def doctor(
     return 3 if any(check.level == "FAIL" for check in checks) else 0
 
 
-def _measure_noise(suites: tuple[str, ...], rounds: int | None, device: str, style: Style) -> int:
+def _measure_noise(suites: tuple[str, ...], rounds: int | None, device: str, style: "Style") -> int:
     from perftrack.cli.talk import make_talk
     from perftrack.pipeline.noise import Request, measure_noise
-    from perftrack.report import noise, text
+    from perftrack.report import noise
 
     request = Request(start=Path.cwd(), suites=suites, rounds=rounds, device=device)
     made = measure_noise(request, make_talk())
-    output_file.write_value(made, noise.text(made, text.look(terminal=sys.stdout.isatty())), style)
+    output_file.write_value(made, noise.text(made, _look()), style)
     return made.exit_code
+
+
+def _look() -> Any:
+    """How standard output is to be written to."""
+    from perftrack.report import text
+
+    return text.look(terminal=sys.stdout.isatty())
 
 
 def _store(db: str | None, *, checked: bool = True) -> Any:

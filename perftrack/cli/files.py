@@ -94,7 +94,8 @@ def export(run: str, name: str, device: str, output: Path | None, db: str | None
     """Print the results of a stored RUN (its first digits, or `latest`) in another tool's format."""
     from perftrack.pipeline.exports import export_run
 
-    output_file.check(output)
+    if output is not None:
+        output_file.check(output)
     with _store(db, create=False) as store:
         text = export_run(store, run, name, device=device)  # pyright: ignore[reportArgumentType]
     if output is None:

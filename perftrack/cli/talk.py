@@ -8,6 +8,8 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from perftrack.cli.log import harmless
+
 
 class PlainTalk:
     """Lines for logs: what was decided, and a count every few seconds."""
@@ -19,7 +21,7 @@ class PlainTalk:
 
     def say(self, text: str) -> None:
         """A line for the user."""
-        click.echo(text, err=True)
+        click.echo(harmless(text), err=True)
 
     def stage(self, title: str, total: int) -> None:
         """A stage with `total` jobs begins."""

@@ -12,16 +12,13 @@ import msgspec
 from perftrack.errors import IncompleteError, UsageError
 from perftrack.judge.value import Summary
 from perftrack.model import Revision, Status
+from perftrack.openmetrics import Family, Sample, render
 
 ExportName = Literal["bencher", "github-action-benchmark", "openmetrics"]
 EXPORTS: tuple[ExportName, ...] = get_args(ExportName)
 
 _NANO = 9
 _ENCODER = msgspec.json.Encoder(decimal_format="number")
-_HELP = {
-    "perftrack_time_seconds": ("seconds", "Median seconds a call."),
-    "perftrack_speedup_ratio": ("ratio", "Time of the baseline variant divided by the variant's own."),
-}
 
 
 def export(name: ExportName, repo: str, revision: Revision, summaries: Iterable[Summary]) -> str:
@@ -78,22 +75,21 @@ def _github_action(revision: Revision, found: Sequence[Summary]) -> list[dict[st
 
 
 def _openmetrics(repo: str, revision: Revision, found: Sequence[Summary]) -> str:
-    """OpenMetrics 1.0 text: a gauge a result, identity in the labels, `# EOF` at the end."""
-    values: dict[str, list[tuple[Summary, float]]] = {
-        "perftrack_time_seconds": [(one, one.time_s) for one in found if one.time_s is not None],
-        "perftrack_speedup_ratio": [(one, one.speedup.point) for one in found if one.speedup is not None],
-    }
-    lines: list[str] = []
-    for metric, (unit, help_text) in _HELP.items():
-        if not values[metric]:
-            continue
-        lines += [f"# TYPE {metric} gauge", f"# UNIT {metric} {unit}", f"# HELP {metric} {help_text}"]
-        lines += [f"{metric}{{{_labels(repo, revision, one)}}} {value!r}" for one, value in values[metric]]
-    return "\n".join([*lines, "# EOF\n"])
+    """OpenMetrics 1.0 text: a gauge a result, identity in the labels."""
+    times = tuple(Sample(_labels(repo, revision, one), one.time_s) for one in found if one.time_s is not None)
+    speedups = tuple(
+        Sample(_labels(repo, revision, one), one.speedup.point) for one in found if one.speedup is not None
+    )
+    return render(
+        (
+            Family("perftrack_time_seconds", "Median seconds a call.", times, "seconds"),
+            Family("perftrack_speedup_ratio", "Time of the baseline ÷ the variant's own.", speedups, "ratio"),
+        )
+    )
 
 
-def _labels(repo: str, revision: Revision, one: Summary) -> str:
-    labels = {
+def _labels(repo: str, revision: Revision, one: Summary) -> dict[str, str]:
+    return {
         "repo": repo,
         "revision": revision.sha + ("+dirty" if revision.dirty else ""),
         "suite": one.suite,
@@ -101,8 +97,3 @@ def _labels(repo: str, revision: Revision, one: Summary) -> str:
         "variant": one.variant,
         "device_class": one.device_class,
     }
-    return ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')

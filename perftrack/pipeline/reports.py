@@ -4,11 +4,15 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+import msgspec
+
 from perftrack.declare import NEVER_GATED
 from perftrack.errors import IncompleteError, PerftrackError, UsageError
+from perftrack.judge.piecewise import Detector
 from perftrack.judge.value import Finding
 from perftrack.model import Accuracy, DeviceReport, Run, Status
 from perftrack.report.build import build
+from perftrack.report.segments import find_changes
 from perftrack.report.value import CardUse, CompareRow, Comparison, DeviceRow, History, HistoryPoint, Report
 from perftrack.revision import Repository
 from perftrack.store import Store
@@ -112,9 +116,12 @@ def _compare_row(
     )
 
 
-def histories_of(store: Store, case: str, *, device: str, variant: str, last: int) -> list[History]:
+def histories_of(
+    store: Store, case: str, *, device: str, variant: str, last: int, detect: Detector | None = None
+) -> list[History]:
     """The stored series of one case: one for each suite, device class and candidate variant, oldest point first.
 
+    `detect` finds where the level changed; without one, only another environment or method starts a new segment.
     UsageError where the store has none of that name.
     """
     points = store.history(case, device=device or None, variant=variant or None)
@@ -125,7 +132,15 @@ def histories_of(store: Store, case: str, *, device: str, variant: str, last: in
             series.setdefault((one.suite, one.case_key, one.device_class, one.variant), []).append(point)
     if not series:
         raise UsageError(f"the store has no results of {case!r}: name a whole case, as `perftrack report` prints it")
-    return [_history(key, found[-last:]) for key, found in series.items()]
+    whole = [_history(key, found) for key, found in series.items()]
+    return [_newest_of(one, find_changes(one.points, detect) if detect else (), last) for one in whole]
+
+
+def _newest_of(series: History, changes: Sequence[tuple[int, int]], last: int) -> History:
+    """Only the newest points, with the changes among them: what lies before was needed to see these."""
+    cut = max(0, len(series.points) - last)
+    kept = tuple((index - cut, direction) for index, direction in changes if index > cut)
+    return msgspec.structs.replace(series, points=series.points[cut:], changes=kept)
 
 
 def _history(key: _Key, points: Sequence[StoredSummary]) -> History:

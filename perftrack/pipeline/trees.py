@@ -68,7 +68,8 @@ def _with_base(repository: Repository, head: Revision, base: str, main: str | No
         return Compared(repository, head, None, "not asked for (--base none)")
     if base == "auto":
         return Compared(repository, head, *repository.base_for(head, main))
-    return Compared(repository, head, repository.revision(base), f"--base {base}")
+    given = repository.revision(base)
+    return Compared(repository, head, given, f"--base {base}, {repository.distance(given, head)}")
 
 
 def export(compared: Compared, suite_paths: tuple[str, ...], scratch: Path) -> Trees:

@@ -1,6 +1,5 @@
 """From a run's summaries and findings to its report: rows, order, counts, coverage, exit code."""
 
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from perftrack.declare import NEVER_GATED
 from perftrack.judge.life import Kind, Regression, State, case_of
 from perftrack.judge.value import Finding, Summary
 from perftrack.model import Accuracy, Backend, Case, Device, Method, Revision, Run, Status, Verdict
-from perftrack.report import standing, words
+from perftrack.report import commands, standing, words
 from perftrack.report.fusion import suite_lines
 from perftrack.report.value import AccuracyRow, Answer, CardUse, DeviceLine, Remembered, Report, Row
 
@@ -303,10 +302,13 @@ class _Content:
 
     def _next(self, suite: str, key: str, device_class: str) -> str:
         head, base = self.run.head, self.run.base
-        words = ["perftrack", "submit", suite, "-k", key]
-        words += [] if head.dirty else ["--head", _short(head)]
-        words += ["--base", _short(base) if base else "none", "-d", device_class]
-        return shlex.join(words)
+        return commands.measure_again(
+            suite,
+            key,
+            device_class,
+            head=None if head.dirty else _short(head),
+            base=_short(base) if base else None,
+        )
 
 
 def _pair(one: Finding | Summary) -> _Pair:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from perftrack.foreign import plain
+
 Style = Literal["", "bold", "dim", "red", "green", "yellow", "cyan"]
 
 Line = tuple[tuple[str, Style], ...]
@@ -24,12 +26,6 @@ class Look:
 def line(text: str = "", style: Style = "") -> Line:
     """A line in one style."""
     return ((text, style),)
-
-
-def plain(text: str) -> str:
-    """Foreign text on one line: white space collapsed, control characters spelled out."""
-    collapsed = " ".join(text.split())
-    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in collapsed)
 
 
 def cell_width(text: str) -> int:
@@ -70,6 +66,7 @@ def table(
     Where it does not fit `width`, the first column stands on a line of its own, above the rest; rows with the same
     first cell share it. Where the rest does not fit either, the columns `spare` are left out, one by one.
     """
+    rows = [[plain(cell) for cell in cells] for cells in rows]
     kept = list(range(len(header)))
     widths = [max(cell_width(cells[column]) for cells in (header, *rows)) for column in kept]
     if _total(widths) <= width:
@@ -93,25 +90,21 @@ def table(
     return lines
 
 
+def fits(header: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> bool:
+    """Whether `table` gives each row one line."""
+    return (
+        _total([max(cell_width(plain(cells[column])) for cells in (header, *rows)) for column in range(len(header))])
+        <= width
+    )
+
+
 def _total(widths: Sequence[int]) -> int:
     return sum(widths) + 2 * (len(widths) - 1)
 
 
-def sparkline(values: Sequence[float | None], *, unicode: bool = True) -> str:
-    """One of eight levels between the least and the largest value; a gap where there is none."""
-    levels, gap = ("▁▂▃▄▅▆▇█", "·") if unicode else ("_.-:=+*#", " ")
-    known = [value for value in values if value is not None]
-    if not known:
-        return gap * len(values)
-    low, span = min(known), max(known) - min(known)
-    return "".join(
-        gap if value is None else levels[min(7, int(8 * (value - low) / span)) if span else 3] for value in values
-    )
-
-
 def in_ascii(text: str) -> str:
     """For terminals that know no other letters."""
-    for letter, other in (("µ", "u"), ("×", "x"), ("…", "...")):
+    for letter, other in (("µ", "u"), ("×", "x"), ("…", "..."), ("–", "-")):
         text = text.replace(letter, other)
     return text.encode("ascii", "backslashreplace").decode()
 

@@ -4,11 +4,12 @@ from typing import Literal
 
 import msgspec
 
+from perftrack.foreign import plain
 from perftrack.judge.disturbance import Disturbance
 from perftrack.judge.noise import DeviceNoise, Family
 from perftrack.model import Device
 from perftrack.report import words
-from perftrack.report.layout import Line, Look, entry, line, plain, table, wrap
+from perftrack.report.layout import Line, Look, entry, line, table, wrap
 from perftrack.report.text import draw
 
 SCHEMA = "perftrack.noise/1"

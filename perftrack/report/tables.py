@@ -3,55 +3,116 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from perftrack import chart
+from perftrack.foreign import plain
 from perftrack.judge.life import State, day
 from perftrack.report import words
-from perftrack.report.layout import Line, Look, line, plain, sparkline, table, wrap
+from perftrack.report.layout import Line, Look, fits, line, table, wrap
+from perftrack.report.segments import began, borders, segments
 from perftrack.report.text import draw
-from perftrack.report.value import Comparison, DeviceRow, History, HistoryPoint, RegressionRow
+from perftrack.report.value import (
+    CompareRow,
+    Comparison,
+    DeviceRow,
+    History,
+    HistoryPoint,
+    RegressionRow,
+    Segment,
+)
+
+COMPARED = ("case", "variant", "µs", "baseline µs", "speedup", "change", "verdict")
 
 
-def comparison(compared: Comparison, look: Look | None = None) -> str:
+def comparison(sides: Comparison, look: Look | None = None) -> str:
     """Two stored revisions, a table for each device class."""
     look = look or Look()
-    lines: list[Line] = [line(f"{compared.left} -> {compared.right}", "bold")]
-    header = ["case", "variant", "µs", "baseline µs", "speedup", "change", "verdict"]
-    for name in dict.fromkeys(row.device_class for row in compared.rows):
-        cells = [
-            [
-                f"{row.suite}: {row.case}",
-                row.variant,
-                words.moved(words.microseconds(row.left_s), words.microseconds(row.right_s)),
-                words.moved(words.microseconds(row.left_baseline_s), words.microseconds(row.right_baseline_s)),
-                words.moved(words.times(row.left_speedup), words.times(row.right_speedup)),
-                words.effect(row.change) if row.change is not None else words.NOT_KNOWN,
-                ", ".join(filter(None, (row.verdict, row.accuracy.value.replace("-", " ")))) or words.NOT_KNOWN,
-            ]
-            for row in compared.rows
-            if row.device_class == name
-        ]
-        lines += [line(), line(name, "bold"), *table(header, cells, look.width, align="llrrrrl")]
-    note = f"{len(compared.rows)} of {compared.total} shown. {plain(compared.note)} {words.FOOTER}"
+    lines: list[Line] = [line(f"{sides.left} -> {sides.right}", "bold")]
+    for name in dict.fromkeys(row.device_class for row in sides.rows):
+        cells = compared([row for row in sides.rows if row.device_class == name])
+        lines += [line(), line(plain(name), "bold"), *table(COMPARED, cells, look.width, align="llrrrrl")]
+    note = f"{len(sides.rows)} of {sides.total} shown. {plain(sides.note)} {words.FOOTER}"
     return draw([*lines, line(), *(line(one, "dim") for one in wrap(note, look.width))], look)
 
 
+def compared(rows: Sequence[CompareRow]) -> list[list[str]]:
+    """The cells of the lines of a comparison."""
+    return [
+        [
+            f"{row.suite}: {row.case}",
+            row.variant,
+            words.moved(words.microseconds(row.left_s), words.microseconds(row.right_s)),
+            words.moved(words.microseconds(row.left_baseline_s), words.microseconds(row.right_baseline_s)),
+            words.moved(words.times(row.left_speedup), words.times(row.right_speedup)),
+            words.effect(row.change) if row.change is not None else words.NOT_KNOWN,
+            ", ".join(filter(None, (row.verdict, row.accuracy.value.replace("-", " ")))) or words.NOT_KNOWN,
+        ]
+        for row in rows
+    ]
+
+
 def history(series: History, look: Look | None = None) -> str:
-    """A sparkline of the speedup (of the time, where there is no baseline), and the revisions, newest first."""
+    """A sparkline of the speedup (of the time, where there is no baseline), its segments, the revisions, newest first.
+
+    Below the sparkline are marked the revisions where another environment or method starts, or the level changed.
+    """
     look = look or Look()
     measured = [point for point in series.points if point.time_s is not None]
-    last = series.points[-max(1, look.width - 2) :]
-    drawn = [point.speedup for point in last]
-    what = "speedup"
-    if not any(drawn):
-        drawn, what = [point.time_s for point in last], "time"
-    shown = "" if len(last) == len(series.points) else f", the last {len(last)} drawn"
+    what, values = drawn(series)
+    last = values[-max(1, look.width - 2) :]
+    cut = len(values) - len(last)
+    marks = chart.marks(
+        len(last),
+        [index - cut for index in borders(series.points)],
+        [index - cut for index, _ in series.changes],
+        unicode=look.unicode,
+    )
+    shown = f", the last {len(last)} drawn" if cut else ""
+    title = f"{series.suite}: {series.case} {series.variant} on {series.device_class}"
     lines: list[Line] = [
-        line(f"{series.suite}: {series.case} {series.variant} on {series.device_class}", "bold"),
-        line(sparkline(drawn, unicode=look.unicode), "cyan"),
+        line(plain(title), "bold"),
+        line(chart.sparkline(last, unicode=look.unicode), "cyan"),
+        *([line(marks, "yellow")] if marks else []),
         line(f"{what}, {len(measured)} of {len(series.points)} revisions measured{shown}", "dim"),
         line(),
     ]
-    header = ["revision", "µs", "baseline µs", "speedup", "change", "note"]
-    return draw([*lines, *table(header, _points(series.points), look.width, align="lrrrrl")], look)
+    parts = segments(series)
+    if len(parts) > 1:
+        lines += [*table(SEGMENTS, [segment(one) for one in parts], look.width, align="lrrrrl"), line()]
+    cells = points(series.points)
+    if fits(POINTS, cells, look.width):
+        return draw([*lines, *table(POINTS, cells, look.width, align="lrrrrl")], look)
+    # one line each is worth more than the baseline's time, which the speedup implies
+    return draw([*lines, *table(*_without_baseline(cells), look.width, align="lrrrl")], look)
+
+
+def _without_baseline(cells: Sequence[Sequence[str]]) -> tuple[list[str], list[list[str]]]:
+    at = POINTS.index("baseline µs")
+    header, *rows = [[*one[:at], *one[at + 1 :]] for one in (POINTS, *cells)]
+    return header, rows
+
+
+def drawn(series: History) -> tuple[str, list[float | None]]:
+    """What a chart of the series shows, `speedup` or `time`, and the numbers."""
+    speedups = [point.speedup for point in series.points]
+    return ("speedup", speedups) if any(speedups) else ("time", [point.time_s for point in series.points])
+
+
+SEGMENTS = ("segment", "measured", "µs", "speedup", "step", "began")
+
+
+def segment(one: Segment) -> list[str]:
+    """The cells of a line of segments."""
+    return [
+        one.first if one.first == one.last else f"{one.first}..{one.last}",
+        f"{one.measured} of {one.revisions}",
+        words.microseconds(one.time_s),
+        words.times(one.speedup),
+        words.NOT_KNOWN if one.step is None else words.effect(one.step),
+        plain(f"{one.began}: {one.subject}") if one.began else "",
+    ]
+
+
+POINTS = ("revision", "µs", "baseline µs", "speedup", "change", "note")
 
 
 def devices(rows: Sequence[DeviceRow], look: Look | None = None) -> str:
@@ -96,7 +157,7 @@ def regressions(rows: Sequence[RegressionRow], look: Look | None = None) -> str:
     return draw([*lines, line(total or "no regression", "dim")], look)
 
 
-def _points(points: Sequence[HistoryPoint]) -> list[list[str]]:
+def points(points: Sequence[HistoryPoint]) -> list[list[str]]:
     """Newest first; a change is told from the measured revision before it, in the same segment only."""
     cells: list[list[str]] = []
     before: HistoryPoint | None = None
@@ -105,7 +166,7 @@ def _points(points: Sequence[HistoryPoint]) -> list[list[str]]:
         if point.time_s is None:
             note = point.status.value if point.status else "not measured"
         elif before is not None and before.segment != point.segment:
-            note = "other environment or method"
+            note = began(before, point)
         elif before is not None and before.time_s:
             change = words.effect(point.time_s / before.time_s)
         before = point if point.time_s is not None else before

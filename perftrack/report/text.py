@@ -12,13 +12,12 @@ from collections.abc import Mapping, Sequence
 from rich.console import Console
 from rich.text import Text
 
+from perftrack.foreign import plain, spelled
 from perftrack.judge.life import State
 from perftrack.model import Verdict
 from perftrack.report import words
-from perftrack.report.layout import Line, Look, Style, entry, in_ascii, line, plain, table, wrap
+from perftrack.report.layout import Line, Look, Style, entry, in_ascii, line, table, wrap
 from perftrack.report.value import AccuracyRow, DeviceLine, Report, Row
-
-ROWS = 10
 
 _LOG_WIDTH = 160
 """Of a file or a CI log, where COLUMNS says nothing."""
@@ -46,7 +45,7 @@ def look(*, terminal: bool, environ: Mapping[str, str] = os.environ, encoding: s
 def render(report: Report, look: Look | None = None, *, all_rows: bool = False) -> str:
     """The report as lines of text, without a last line end; `all_rows` adds the table of every other row."""
     look = look or Look()
-    shown = words.attention(report)[:ROWS]
+    shown = words.attention(report)[: words.ROWS]
     rest = [row for row in report.rows if row not in shown]
     lines = _head(report, look.width)
     for row in shown:
@@ -67,10 +66,11 @@ def draw(lines: Sequence[Line], look: Look) -> str:
         console = Console(file=io.StringIO(), force_terminal=True, color_system="standard", width=look.width, height=24)
         with console.capture() as capture:
             for one in lines:
-                console.print(Text.assemble(*one), soft_wrap=True, highlight=False)
+                pieces = ((spelled(piece), style) for piece, style in one)
+                console.print(Text.assemble(*pieces), soft_wrap=True, highlight=False)
         text = capture.get().rstrip("\n")
     else:
-        text = "\n".join("".join(piece for piece, _ in one).rstrip() for one in lines)
+        text = "\n".join("".join(spelled(piece) for piece, _ in one).rstrip() for one in lines)
     return text if look.unicode else in_ascii(text)
 
 
@@ -103,8 +103,8 @@ def _block(row: Row, width: int) -> list[Line]:
     lines: list[Line] = [
         (
             (f"{word:<9} ", _STYLES.get(row.verdict, "yellow")),
-            (f"{row.case} {row.variant}", "bold"),
-            (f"  {row.suite} on {row.device_class}", "dim"),
+            (plain(f"{row.case} {row.variant}"), "bold"),
+            (f"  {plain(f'{row.suite} on {row.device_class}')}", "dim"),
         )
     ]
     cause = f"{row.cause.value}: " if row.cause.value else ""
@@ -118,8 +118,8 @@ def _block(row: Row, width: int) -> list[Line]:
 def _accuracy_block(row: AccuracyRow, width: int) -> list[Line]:
     head: Line = (
         ("accuracy  ", "yellow"),
-        (f"{row.case} {row.variant}", "bold"),
-        (f"  {row.suite} on {row.device_class}", "dim"),
+        (plain(f"{row.case} {row.variant}"), "bold"),
+        (f"  {plain(f'{row.suite} on {row.device_class}')}", "dim"),
     )
     said = [words.accuracy(row), words.baseline_errors(row), *(one.text for one in row.regressions)]
     return [head, *_said(said, row.next, width)]

@@ -11,6 +11,7 @@ import msgspec
 from perftrack.judge.life import Kind, State
 from perftrack.judge.value import Interval
 from perftrack.model import Accuracy, Cause, Device, Scalar, Status, Verdict
+from perftrack.report.shown import Shown
 
 SCHEMA = "perftrack.report/1"
 
@@ -156,7 +157,7 @@ class DeviceLine(msgspec.Struct, frozen=True, kw_only=True):
         return self.measured / self.expected if self.expected else 0.0
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class Report(Shown, msgspec.Struct, frozen=True, kw_only=True):
     """The answer of one run, worst row first."""
 
     schema: Literal["perftrack.report/1"] = SCHEMA
@@ -249,7 +250,7 @@ class CompareRow(msgspec.Struct, frozen=True, kw_only=True):
     """Of a paired comparison, too."""
 
 
-class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+class Comparison(Shown, msgspec.Struct, frozen=True, kw_only=True):
     """Two stored revisions side by side."""
 
     left: str
@@ -272,10 +273,30 @@ class HistoryPoint(msgspec.Struct, frozen=True, kw_only=True):
     baseline_s: float | None = None
     speedup: float | None = None
     segment: str = ""
-    """Identity of environment and method; a new one starts a new segment."""
+    """Identity of environment and method, `environment/method`; a new one starts a new segment."""
 
 
-class History(msgspec.Struct, frozen=True, kw_only=True):
+class Segment(msgspec.Struct, frozen=True, kw_only=True):
+    """Neighbouring revisions of one level, in one environment, by one method."""
+
+    first: str
+    """The first measured revision, and the last."""
+    last: str
+    subject: str
+    """Of the first."""
+    revisions: int
+    measured: int
+    time_s: float
+    """Median."""
+    speedup: float | None = None
+    """Median."""
+    step: float | None = None
+    """Time ÷ time of the segment before; None where that has another environment or method."""
+    began: str = ""
+    """`change`, or `other environment`, `other method`; empty for the first one."""
+
+
+class History(Shown, msgspec.Struct, frozen=True, kw_only=True):
     """A series in first-parent order, oldest first."""
 
     suite: str
@@ -283,6 +304,8 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
     device_class: str
     variant: str
     points: tuple[HistoryPoint, ...]
+    changes: tuple[tuple[int, int], ...] = ()
+    """Where the level changed: (index of the first point of the new level, +1 slower or -1 faster), in order."""
 
 
 class DeviceRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -31,6 +31,9 @@ FOOTER_WITHOUT_BASE = (
 
 SUITES = "suites: geometric means over the cases that do not fit the cache, of the candidate declared first"
 
+ROWS = 10
+"""Rows that are told at length, the worst ones."""
+
 CARDS = 8
 """Cards that are told one by one."""
 
@@ -233,6 +236,12 @@ def attention(report: Report) -> list[Row | AccuracyRow]:
     worse = [row for row in rows if row.red or row.verdict in WORSE]
     less = [row for row in report.accuracy if row.accuracy is Accuracy.LESS]
     return [*worse, *less, *rows[len(worse) :]]
+
+
+def changed(report: Report) -> bool:
+    """Whether anything is worth a comment: red, incomplete, faster, another accuracy, or a speedup that moved."""
+    moved = (row.verdict is Verdict.FASTER or row.cause in UNFUSED_MOVED for row in report.rows)
+    return report.verdict != "GREEN" or bool(report.accuracy) or any(moved)
 
 
 def needs_attention(row: Row) -> bool:

@@ -17,7 +17,16 @@ import sqlalchemy as sa
 from perftrack.declare import NEVER_GATED
 from perftrack.judge.value import Finding, Interval
 from perftrack.model import Method, Verdict
-from perftrack.store import frames_columns, frames_regressions, frames_rounds, glob, read, steps, unpaired
+from perftrack.store import (
+    frames_accessor,
+    frames_columns,
+    frames_regressions,
+    frames_rounds,
+    glob,
+    read,
+    steps,
+    unpaired,
+)
 from perftrack.store.frames_columns import UNPLACED, frame
 from perftrack.store.schema import (
     declaration,
@@ -36,6 +45,8 @@ from perftrack.store.schema import (
 )
 from perftrack.store.store import Store
 from perftrack.store.value import DeviceUse, RunEntry, StoredSummary
+
+pd.api.extensions.register_dataframe_accessor("perftrack")(frames_accessor.Charts)
 
 _Where = Sequence[sa.ColumnElement[bool]]
 _Key = tuple[str, str, str, str]

@@ -1,11 +1,15 @@
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from report_builders import ADD, CLASS, device
 
+from perftrack.chart import sparkline, svg
 from perftrack.model import Status
 from perftrack.report import tables, words
-from perftrack.report.layout import Look, cell_width, pad, sparkline, table
+from perftrack.report.layout import Look, cell_width, pad, table
+from perftrack.report.segments import find_changes, segments
 from perftrack.report.value import CompareRow, Comparison, DeviceRow, History, HistoryPoint
 
 
@@ -32,24 +36,108 @@ SERIES = History(
         HistoryPoint(revision="0000002", subject="broken", status=Status.WRONG),
         point(3, 1.1e-4, 1.82),
         HistoryPoint(revision="0000004"),
-        point(5, 0.5e-4, 4.0, segment="new driver"),
+        point(5, 0.5e-4, 4.0, segment="new driver/"),
     ),
 )
+
+
+LEVELS = History(
+    suite="elementwise",
+    case=ADD,
+    device_class=CLASS,
+    variant="fused",
+    points=(
+        *(point(number, 1e-4 + number * 1e-7, 2.0, segment="a/m") for number in range(1, 12)),
+        HistoryPoint(revision="0000012"),
+        *(point(number, 1.2e-4 + number * 1e-7, 1.7, segment="a/m") for number in range(13, 20)),
+        *(point(number, 0.5e-4, 4.0, segment="b/m") for number in range(20, 24)),
+        *(point(number, 0.4e-4, 5.0, segment="c/n") for number in range(24, 26)),
+    ),
+    changes=((12, 1),),
+)
+COMPARED = Comparison(
+    left="b81c0d4",
+    right="7e3f9a1",
+    rows=tuple(
+        CompareRow(
+            suite="elementwise",
+            case=ADD,
+            device_class=name,
+            variant=variant,
+            left_s=41.2e-6,
+            right_s=49.1e-6,
+            left_baseline_s=95e-6,
+            left_speedup=2.31,
+            right_speedup=1.94,
+            change=1.192,
+            verdict="slower",
+        )
+        for name in (CLASS, "cpu-AMD-EPYC-2c")
+        for variant in ("fused", "graph")
+    ),
+    total=62,
+    note="Not paired.",
+)
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+@pytest.mark.parametrize("color", [False, True])
+def test_the_transcripts_are_the_golden_ones(width, color, golden):
+    look = Look(width=width, color=color)
+    golden(f"history-{width}{'-color' * color}.txt", tables.history(LEVELS, look) + "\n")
+    golden(f"compare-{width}{'-color' * color}.txt", tables.comparison(COMPARED, look) + "\n")
 
 
 def test_history_draws_gaps_and_tells_segments():
     assert tables.history(SERIES).splitlines() == [
         f"elementwise: {ADD} fused on {CLASS}",
         "▁·▁·█",
+        "    ┆",
         "speedup, 3 of 5 revisions measured",
         "",
+        "segment           measured     µs  speedup  step  began",
+        "0000001..0000003    2 of 4  105.0    1.91x     -",
+        "0000005             1 of 1   50.0    4.00x     -  other environment: commit 5",
+        "",
         "revision                        µs  baseline µs  speedup         change  note",
-        "0000005 2026-09-21 commit 5   50.0        200.0    4.00x              -  other environment or method",
+        "0000005 2026-09-21 commit 5   50.0        200.0    4.00x              -  other environment",
         "0000004 1970-01-01               -            -        -              -  not measured",
         "0000003 2026-09-21 commit 3  110.0        200.0    1.82x  10.0 % slower",
         "0000002 1970-01-01 broken        -            -        -              -  wrong",
         "0000001 2026-09-21 commit 1  100.0        200.0    2.00x              -",
     ]
+
+
+def test_segments_tell_the_step_and_what_began_them():
+    told = [(one.first, one.last, one.measured, one.began, one.step and round(one.step, 3)) for one in segments(LEVELS)]
+    assert told == [
+        ("0000001", "0000011", 11, "", None),
+        ("0000013", "0000019", 7, "change", pytest.approx(1.21, abs=0.01)),
+        ("0000020", "0000023", 4, "other environment", None),
+        ("0000024", "0000025", 2, "other environment and method", None),
+    ]
+    assert tables.history(LEVELS).splitlines()[2] == " " * 12 + "▲" + " " * 6 + "┆   ┆"
+
+
+def test_changes_are_looked_for_inside_one_environment_and_method():
+    asked = []
+
+    def detect(times):
+        asked.append(list(times))
+        return [(1, 1)] if len(times) > 3 else []
+
+    assert find_changes(LEVELS.points, detect) == ((1, 1), (20, 1))
+    assert [len(times) for times in asked] == [19, 4, 2]
+    assert math.isnan(asked[0][11])
+
+
+def test_noise_is_not_drawn_as_news():
+    assert sparkline([1.0, 1.001, 1.0, 1.001]) == "▄▅▄▅"
+    assert sparkline([1.0, 1.5]) == "▁█"
+    assert "<polyline" in svg([1.0, 1.1, None, 1.0], title="a<b")
+    assert svg([1.0, 1.1, None, 1.0], title="a<b").count("<circle") == 1
+    assert svg([1.0, 1.1, 1.3, 1.2], title="", borders=[2]).count("<polyline") == 2
+    assert "a&lt;b" in svg([], title="a<b")
 
 
 def test_history_in_ascii_and_of_nothing():

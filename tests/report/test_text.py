@@ -1,17 +1,15 @@
 import re
-from pathlib import Path
 
 import pytest
 from report_builders import ADD, NORM, SOFTMAX, case, device, finding, run, slower, summaries, summary
 
+from perftrack.cli.output import FORMATS
 from perftrack.judge.value import Interval
 from perftrack.model import Accuracy, Cause, Status, Verdict
-from perftrack.report import render, text
+from perftrack.report import STYLES, render, text
 from perftrack.report.build import build
 from perftrack.report.layout import Look, cell_width
 from perftrack.report.value import CardUse
-
-GOLDEN = Path(__file__).parent / "golden"
 
 CASES = [case(ADD), case(SOFTMAX, suite="normalization"), case(NORM, suite="normalization")]
 MEASURED = summaries(ADD) + summaries(SOFTMAX, NORM, suite="normalization")
@@ -79,10 +77,11 @@ REPORTS = {
 
 
 @pytest.mark.parametrize("name", REPORTS)
-@pytest.mark.parametrize("width", [80, 160])
-def test_the_transcript_is_the_golden_one(name, width):
-    shown = text.render(REPORTS[name], Look(width=width)) + "\n"
-    assert shown == (GOLDEN / f"{name}-{width}.txt").read_text(encoding="utf-8")
+@pytest.mark.parametrize("width", [80, 120, 200])
+@pytest.mark.parametrize("color", [False, True])
+def test_the_transcript_is_the_golden_one(name, width, color, golden):
+    shown = text.render(REPORTS[name], Look(width=width, color=color))
+    golden(f"{name}-{width}{'-color' * color}.txt", shown + "\n")
 
 
 @pytest.mark.parametrize("name", REPORTS)
@@ -156,6 +155,23 @@ def test_the_look_follows_the_encoding(encoding, unicode):
     assert text.look(terminal=False, environ={}, encoding=encoding).unicode is unicode
 
 
-@pytest.mark.parametrize(("style", "start"), [("text", "RED  "), ("markdown", "### RED: "), ("json", "{\n")])
-def test_render_knows_the_three_styles(style, start):
+@pytest.mark.parametrize(
+    ("style", "start"),
+    [
+        ("text", "RED  "),
+        ("markdown", "### RED: "),
+        ("json", "{\n"),
+        ("jsonl", '{"kind":"report",'),
+        ("html", "<!DOCTYPE html>"),
+        ("junit", "<?xml version='1.0' encoding='utf-8'?>"),
+        ("github", "::notice title=perftrack::RED: "),
+        ("openmetrics", "# TYPE perftrack_report info"),
+    ],
+)
+def test_render_knows_every_style(style, start):
     assert render(REPORTS["red"], style, terminal=False).startswith(start)
+    assert style in STYLES
+
+
+def test_the_command_line_knows_the_same_styles():
+    assert FORMATS == STYLES

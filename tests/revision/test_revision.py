@@ -90,7 +90,7 @@ def test_base_is_the_parent_on_the_main_branch(repo):
     git = Repository.discover(repo.root)
     base, note = git.base_for(git.revision("HEAD"))
     assert base is not None
-    assert (base.sha, note) == (first, "parent")
+    assert (base.sha, note) == (first, "parent, 1 commit back")
 
 
 def test_base_is_the_merge_base_on_a_branch(repo):
@@ -104,6 +104,26 @@ def test_base_is_the_merge_base_on_a_branch(repo):
     base, note = git.base_for(git.revision("topic"))
     assert base is not None
     assert (base.sha, note) == (fork, "merge-base with main, 2 commits back")
+
+
+def test_the_distance_of_a_given_base_is_said_in_commits(repo):
+    fork = repo.commit("one", {"a.py": "1"})
+    repo.git("checkout", "-q", "-b", "topic")
+    topic = repo.commit("t1", {"a.py": "t1"})
+    repo.git("checkout", "-q", "main")
+    repo.commit("two", {"b.py": "2"})
+    main = repo.commit("three", {"b.py": "3"})
+    git = Repository.discover(repo.root)
+
+    def said(base, head):
+        return git.distance(git.revision(base), git.revision(head))
+
+    assert said(fork, main) == "2 commits back"
+    assert said(topic, main) == "2 commits back, with 1 commit that head has not"
+    assert said(main, main) == "the same commit"
+    repo.write({"b.py": "4"})
+    with git.worktree_revision() as (_, dirty):
+        assert git.distance(git.revision(main), dirty) == "the commit under the uncommitted changes"
 
 
 def test_base_of_a_merge_commit_is_its_first_parent(repo):

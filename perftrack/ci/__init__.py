@@ -1,0 +1,1 @@
+"""Where a report goes on the CI host that runs the command: its summary, its annotations, one comment."""
