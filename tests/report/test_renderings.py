@@ -9,9 +9,11 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from report_builders import ADD, CLASS, NORM, SOFTMAX, case, device, finding, run, slower, summaries, summary
 from test_text import REPORTS
 
+from perftrack.judge.life import State
 from perftrack.model import Cause, Status, Verdict
 from perftrack.report import as_annotations, as_json_lines, as_junit, as_openmetrics, render, words
 from perftrack.report.build import build
+from perftrack.report.value import Remembered
 
 ENDINGS = {"markdown": "md", "html": "html", "junit": "xml", "github": "github.txt", "openmetrics": "prom"}
 
@@ -128,3 +130,18 @@ def test_json_lines_give_the_report_back_piece_by_piece():
 )
 def test_only_news_are_worth_a_comment(report, news):
     assert words.changed(report) is news
+
+
+@pytest.mark.parametrize("style", ["text", "json", "jsonl", "markdown", "html", "junit", "github"])
+def test_every_format_says_which_regression_a_row_shows(style):
+    report = made(slower())
+    known = Remembered(id=7, state=State.ACKNOWLEDGED, text="regression 7 is acknowledged")
+    (row, *others) = report.rows
+    report = msgspec.structs.replace(report, rows=(msgspec.structs.replace(row, regressions=(known,)), *others))
+    assert "regression 7 is acknowledged" in " ".join(render(report, style, terminal=False).split())
+
+
+@pytest.mark.parametrize("style", ["text", "json", "jsonl", "markdown", "html"])
+def test_what_was_fixed_is_said(style):
+    report = msgspec.structs.replace(made(), fixed=("regression 7 by 80672422",))
+    assert "regression 7 by 80672422" in render(report, style, terminal=False)
