@@ -1,0 +1,133 @@
+"""Two-mode noise of a series: a kernel that lands in one of two states, run by run or for some runs on end.
+
+A constant gap between two modes is most of the spread of such a series, and it is known: once every value is moved to
+its upper mode, what is left is the noise inside a mode, and a step far smaller than the gap can be seen.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+_FEWEST_VALUES = 30
+_FLIP_SHARE = 0.1
+"""Of the differences of neighbours, at least so many have the size of the gap; fewer are steps or bursts."""
+_NARROWEST_GAP = 3.0
+"""In standard deviations of a difference inside a mode; closer modes cannot be told apart."""
+_MARGIN = 6.0
+"""Log-likelihood by which two modes must beat one mode with Gaussian and one with heavy tails."""
+_ROUNDS = 15
+_OUTLIER_SHARE = 0.05
+_LEVEL_PENALTY = 12.0
+_LARGEST_LOSS = 8.0
+_MOST_LEVELS = 300
+
+
+class Modes(NamedTuple):
+    """The upper mode lies `gap` above the lower one; inside a mode values scatter with `deviation`."""
+
+    gap: float
+    deviation: float
+
+
+def find_modes(values: Array) -> Modes | None:
+    """The two modes of a series, or None where one mode explains it as well.
+
+    Differences of values one, two and three apart are 0 or ± the gap, but for noise and the few that span a step. Their
+    absolute values are fitted by expectation maximisation and compared with Student's t (3 degrees) and the normal.
+    """
+    if len(values) < _FEWEST_VALUES:
+        return None
+    sizes = np.sort(np.abs(np.concatenate([values[lag:] - values[:-lag] for lag in (1, 2, 3)])))
+    if sizes[-1] == 0:
+        return None
+    likelihood, gap, deviation, share = max(_fit(sizes, start) for start in (0.75, 0.9))
+    # each value is in about three pairs, so a third of the sum is what independent values would give
+    ahead = (likelihood - max(_heavy(sizes), _normal(sizes))) / 3
+    if ahead < _MARGIN or gap < _NARROWEST_GAP * deviation or share < _FLIP_SHARE:
+        return None
+    return Modes(gap, deviation / math.sqrt(2))
+
+
+def fold(values: Array, modes: Modes) -> Array:
+    """The series with its lower mode moved up by the gap, whatever level steps it has (Viterbi over levels).
+
+    Each value costs its squared distance from the nearer mode of the level, at most so much (outliers); each change of
+    level costs a fixed sum. So a step by exactly the gap is taken for a change of mode, unless both modes go on.
+    """
+    levels = _levels(values, modes.deviation)
+    path = _cheapest_path(values, levels, modes)
+    distance = values - levels[path]
+    return np.where(np.abs(distance + modes.gap) < np.abs(distance), values + modes.gap, values)
+
+
+def _fit(sizes: Array, start: float) -> tuple[float, float, float, float]:
+    """Log-likelihood, gap, deviation of a difference, and share of differences that change the mode."""
+    count = len(sizes)
+    least = max(float(sizes[count // 4]), 1e-7)
+    gap = float(sizes[int(start * (count - 1))])
+    deviation = max(float(sizes[int(0.3 * count)]) / 0.385, least)
+    outlier = _OUTLIER_SHARE / (3 * float(sizes[int(0.98 * count)]) + 1e-12)
+    share, total = 0.3, np.ones(count)
+    for _ in range(_ROUNDS):
+        peak = 1 / (deviation * math.sqrt(2 * math.pi))
+        stay = (1 - share) * 2 * peak * np.exp(-0.5 * (sizes / deviation) ** 2)
+        change = share * peak * np.exp(-0.5 * ((sizes - gap) / deviation) ** 2)
+        total = stay + change + outlier
+        stay, change = stay / total, change / total
+        changes = float(change.sum())
+        if changes < 1:
+            break
+        gap = float(change @ sizes) / changes
+        spread = float(change @ (sizes - gap) ** 2 + stay @ sizes**2) / (changes + float(stay.sum()))
+        deviation, share = max(math.sqrt(spread), least), min(max(changes / count, 0.01), 0.6)
+    return float(np.log((1 - _OUTLIER_SHARE) * total + 1e-300).sum()), gap, deviation, share
+
+
+def _heavy(sizes: Array) -> float:
+    """Best log-likelihood of the absolute value of Student's t with three degrees of freedom, over a few scales."""
+    scale = max(float(sizes[len(sizes) // 2]) / 0.765, 1e-12)
+    return max(
+        float(
+            np.log(4 / (math.pi * math.sqrt(3) * scale * wider) * (1 + (sizes / (scale * wider)) ** 2 / 3) ** -2).sum()
+        )
+        for wider in (0.7, 0.85, 1.0, 1.2, 1.5)
+    )
+
+
+def _normal(sizes: Array) -> float:
+    mean_square = float(np.mean(sizes**2))
+    return len(sizes) * (math.log(2) - 0.5 * math.log(2 * math.pi * mean_square) - 0.5)
+
+
+def _levels(values: Array, deviation: float) -> Array:
+    """Levels worth trying: cells of half a deviation that hold values, the fullest where there are too many."""
+    cells, counts = np.unique(np.round(values / (deviation / 2)), return_counts=True)
+    fullest = np.argsort(-counts, kind="stable")[:_MOST_LEVELS]
+    return np.sort(cells[fullest]) * (deviation / 2)
+
+
+def _cheapest_path(values: Array, levels: Array, modes: Modes) -> NDArray[np.intp]:
+    """Index of each value's level."""
+    came_from_best = np.zeros((len(values), len(levels)), dtype=bool)
+    best = np.zeros(len(values), dtype=np.intp)
+    cost = np.zeros(len(levels))
+    for at, value in enumerate(values):
+        if at:
+            best[at] = cost.argmin()
+            jump = cost[best[at]] + _LEVEL_PENALTY
+            np.greater(cost, jump, out=came_from_best[at])
+            np.minimum(cost, jump, out=cost)
+        distance = np.abs(value - levels)
+        np.minimum(distance, np.abs(value - levels + modes.gap), out=distance)
+        cost += np.minimum(0.5 * (distance / modes.deviation) ** 2, _LARGEST_LOSS)
+    path = np.empty(len(values), dtype=np.intp)
+    place = int(cost.argmin())
+    for at in range(len(values) - 1, -1, -1):
+        path[at] = place
+        if came_from_best[at, place]:
+            place = int(best[at])
+    return path
