@@ -5,6 +5,7 @@ its upper mode, what is left is the noise inside a mode, and a step far smaller 
 """
 
 import math
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -17,13 +18,19 @@ _FLIP_SHARE = 0.1
 """Of the differences of neighbours, at least so many have the size of the gap; fewer are steps or bursts."""
 _NARROWEST_GAP = 3.0
 """In standard deviations of a difference inside a mode; closer modes cannot be told apart."""
-_MARGIN = 6.0
+_MARGIN = 10.0
 """Log-likelihood by which two modes must beat one mode with Gaussian and one with heavy tails."""
 _ROUNDS = 15
 _OUTLIER_SHARE = 0.05
 _LEVEL_PENALTY = 12.0
 _LARGEST_LOSS = 8.0
-_MOST_LEVELS = 300
+_MOST_LEVELS = 64
+_FEWEST_FLIPS = 4
+_SHORTEST_STAY = 8
+_RARE = 8.0
+"""Two long stays with a single flip between them are a step, where their chance at the usual rate of flips is e^-8."""
+_MOST_SIZES = 300
+"""Evenly spaced quantiles of the differences stand for all of them."""
 
 
 class Modes(NamedTuple):
@@ -33,7 +40,24 @@ class Modes(NamedTuple):
     deviation: float
 
 
-def find_modes(values: Array) -> Modes | None:
+def without_modes(values: Array) -> Array | None:
+    """The series with its lower mode moved up by the gap; None where there is one mode only."""
+    modes = _find(values)
+    if modes is None:
+        return None
+    lower = _is_lower(values, modes)
+    flips: list[int] = (np.flatnonzero(lower[1:] != lower[:-1]) + 1).tolist()
+    if len(flips) < _FEWEST_FLIPS:
+        return None
+    rate = -math.log1p(-len(flips) / len(values))
+    stays = list(pairwise([0, *flips, len(values)]))
+    for (start, flip), (_, end) in pairwise(stays):
+        if min(flip - start, end - flip) >= _SHORTEST_STAY and rate * (end - start) >= _RARE:
+            lower[start:end] = False
+    return np.where(lower, values + modes.gap, values)
+
+
+def _find(values: Array) -> Modes | None:
     """The two modes of a series, or None where one mode explains it as well.
 
     Differences of values one, two and three apart are 0 or ± the gap, but for noise and the few that span a step. Their
@@ -44,24 +68,24 @@ def find_modes(values: Array) -> Modes | None:
     sizes = np.sort(np.abs(np.concatenate([values[lag:] - values[:-lag] for lag in (1, 2, 3)])))
     if sizes[-1] == 0:
         return None
+    sizes = sizes[1 :: max(3, len(sizes) // _MOST_SIZES)]
     likelihood, gap, deviation, share = max(_fit(sizes, start) for start in (0.75, 0.9))
-    # each value is in about three pairs, so a third of the sum is what independent values would give
-    ahead = (likelihood - max(_heavy(sizes), _normal(sizes))) / 3
+    # each value is in about three pairs, so the likelihood of a third of them is what independent values would give
+    ahead = (likelihood - max(_heavy(sizes), _normal(sizes))) * len(values) / len(sizes)
     if ahead < _MARGIN or gap < _NARROWEST_GAP * deviation or share < _FLIP_SHARE:
         return None
     return Modes(gap, deviation / math.sqrt(2))
 
 
-def fold(values: Array, modes: Modes) -> Array:
-    """The series with its lower mode moved up by the gap, whatever level steps it has (Viterbi over levels).
+def _is_lower(values: Array, modes: Modes) -> NDArray[np.bool_]:
+    """Which values lie in the lower mode, whatever level steps the series has (Viterbi over levels).
 
     Each value costs its squared distance from the nearer mode of the level, at most so much (outliers); each change of
-    level costs a fixed sum. So a step by exactly the gap is taken for a change of mode, unless both modes go on.
+    level costs a fixed sum.
     """
     levels = _levels(values, modes.deviation)
-    path = _cheapest_path(values, levels, modes)
-    distance = values - levels[path]
-    return np.where(np.abs(distance + modes.gap) < np.abs(distance), values + modes.gap, values)
+    distance = values - levels[_cheapest_path(values, levels, modes)]
+    return np.abs(distance + modes.gap) < np.abs(distance)
 
 
 def _fit(sizes: Array, start: float) -> tuple[float, float, float, float]:
@@ -71,18 +95,18 @@ def _fit(sizes: Array, start: float) -> tuple[float, float, float, float]:
     gap = float(sizes[int(start * (count - 1))])
     deviation = max(float(sizes[int(0.3 * count)]) / 0.385, least)
     outlier = _OUTLIER_SHARE / (3 * float(sizes[int(0.98 * count)]) + 1e-12)
-    share, total = 0.3, np.ones(count)
+    share, total, squares = 0.3, np.ones(count), sizes * sizes
     for _ in range(_ROUNDS):
-        peak = 1 / (deviation * math.sqrt(2 * math.pi))
-        stay = (1 - share) * 2 * peak * np.exp(-0.5 * (sizes / deviation) ** 2)
-        change = share * peak * np.exp(-0.5 * ((sizes - gap) / deviation) ** 2)
+        peak, scale = 1 / (deviation * math.sqrt(2 * math.pi)), -0.5 / deviation**2
+        stay = (1 - share) * 2 * peak * np.exp(scale * squares)
+        change = share * peak * np.exp(scale * (sizes - gap) ** 2)
         total = stay + change + outlier
         stay, change = stay / total, change / total
         changes = float(change.sum())
         if changes < 1:
             break
         gap = float(change @ sizes) / changes
-        spread = float(change @ (sizes - gap) ** 2 + stay @ sizes**2) / (changes + float(stay.sum()))
+        spread = float(change @ (sizes - gap) ** 2 + stay @ squares) / (changes + float(stay.sum()))
         deviation, share = max(math.sqrt(spread), least), min(max(changes / count, 0.01), 0.6)
     return float(np.log((1 - _OUTLIER_SHARE) * total + 1e-300).sum()), gap, deviation, share
 
@@ -112,22 +136,22 @@ def _levels(values: Array, deviation: float) -> Array:
 
 def _cheapest_path(values: Array, levels: Array, modes: Modes) -> NDArray[np.intp]:
     """Index of each value's level."""
-    came_from_best = np.zeros((len(values), len(levels)), dtype=bool)
-    best = np.zeros(len(values), dtype=np.intp)
-    cost = np.zeros(len(levels))
-    for at, value in enumerate(values):
-        if at:
-            best[at] = cost.argmin()
-            jump = cost[best[at]] + _LEVEL_PENALTY
-            np.greater(cost, jump, out=came_from_best[at])
-            np.minimum(cost, jump, out=cost)
-        distance = np.abs(value - levels)
-        np.minimum(distance, np.abs(value - levels + modes.gap), out=distance)
-        cost += np.minimum(0.5 * (distance / modes.deviation) ** 2, _LARGEST_LOSS)
+    away = values[:, None] - levels
+    away = np.minimum(np.abs(away), np.abs(away + modes.gap))
+    losses = np.minimum(0.5 * (away / modes.deviation) ** 2, _LARGEST_LOSS)
+    came_from_best = np.zeros(losses.shape, dtype=bool)
+    best = [0] * len(values)
+    cost = losses[0].copy()
+    for at in range(1, len(values)):
+        best[at] = place = int(cost.argmin())
+        jump = cost[place] + _LEVEL_PENALTY
+        np.greater(cost, jump, out=came_from_best[at])
+        np.minimum(cost, jump, out=cost)
+        cost += losses[at]
     path = np.empty(len(values), dtype=np.intp)
     place = int(cost.argmin())
     for at in range(len(values) - 1, -1, -1):
         path[at] = place
         if came_from_best[at, place]:
-            place = int(best[at])
+            place = best[at]
     return path

@@ -8,7 +8,13 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 _SHORTEST_LEVEL = 2
-_MOST_STARTS = 128
+_WINDOWS = (2, 3, 5, 8, 13, 21, 34)
+_LEAST_CONTRAST = 2.2
+"""In standard errors of the difference of two windows' means; noise exceeds it often, and the price drops that."""
+_CUT_PRICE = 5.0
+"""Of a candidate, in squared deviations × log of the number of values."""
+_FARTHEST_START = 100
+"""A level spans at most so many places: time grows linearly."""
 _RUNNING, _WIDE = 7, 25
 _BAND = 3.0
 
@@ -18,7 +24,7 @@ def running_median(values: Array, width: int) -> Array:
     half = min(width // 2, len(values) - 1)
     first, last = np.median(values[: half + 1]), np.median(values[-half - 1 :])
     padded = np.concatenate([np.full(half, first), values, np.full(half, last)])
-    return np.asarray(np.median(np.lib.stride_tricks.sliding_window_view(padded, 2 * half + 1), axis=1))
+    return np.partition(np.lib.stride_tricks.sliding_window_view(padded, 2 * half + 1), half, axis=1)[:, half]
 
 
 def difference_deviation(values: Array) -> float:
@@ -30,44 +36,53 @@ def difference_deviation(values: Array) -> float:
 def clip_outliers(values: Array, deviation: float) -> tuple[Array, NDArray[np.bool_]]:
     """Values pulled into a band around the running median, and which of them were far outside it."""
     middle = running_median(values, _RUNNING)
-    local = 1.4826 * running_median(np.abs(values - middle), _WIDE) + 0.5 * deviation
-    clipped = middle + np.clip(values - middle, -_BAND * local, _BAND * local)
-    return clipped, np.abs(values - middle) > 5 * local
+    away = values - middle
+    local = 1.4826 * running_median(np.abs(away), _WIDE) + 0.5 * deviation
+    return middle + np.clip(away, -_BAND * local, _BAND * local), np.abs(away) > 5 * local
 
 
-def cheapest_cuts(values: Array, penalty: float) -> list[int]:
+def cheapest_cuts(values: Array, deviation: float) -> list[int]:
     """First indices of the levels after the first one, by least squares with a price for each cut.
 
-    PELT (Killick, Fearnhead and Eckley, JASA 107, 2012), with levels of at least two values. Where no start of the
-    newest level can be ruled out, only the 64 cheapest of 128 are kept, so that time grows linearly.
+    Exact over the places where the values contrast (dynamic programming; Jackson et al., IEEE Signal Processing
+    Letters 12, 2005), with levels of at least two values.
     """
-    count = len(values)
-    sums, squares = (np.concatenate([[0.0], np.cumsum(powers)]) for powers in (values, values * values))
-    cost = np.full(count + 1, np.inf)
-    cost[0] = -penalty
-    before = [0] * (count + 1)
-    starts, live = np.zeros(_MOST_STARTS + 1, dtype=np.intp), 1
-    for end in range(_SHORTEST_LEVEL, count + 1):
-        if end >= 2 * _SHORTEST_LEVEL:
-            starts[live] = end - _SHORTEST_LEVEL
-            live += 1
-        open_starts = starts[:live]
-        rise = sums[end] - sums[open_starts]
-        paid = cost[open_starts] + np.maximum(
-            squares[end] - squares[open_starts] - rise * rise / (end - open_starts), 0
-        )
+    places = np.concatenate([[0], _places(values, deviation), [len(values)]])
+    sums, squares = (
+        np.concatenate([[0.0], np.cumsum(powers)])[places] / scale
+        for powers, scale in ((values, deviation), (values * values, deviation**2))
+    )
+    price = _CUT_PRICE * math.log(len(values))
+    cost, before = np.full(len(places), np.inf), [0] * len(places)
+    cost[0] = -price
+    for end in range(1, len(places)):
+        starts = slice(max(0, end - _FARTHEST_START), end)
+        length, rise = places[end] - places[starts], sums[end] - sums[starts]
+        paid = cost[starts] + np.maximum(squares[end] - squares[starts] - rise * rise / length, 0)
+        paid[length < _SHORTEST_LEVEL] = np.inf
         place = int(paid.argmin())
-        before[end] = int(starts[place])
-        cost[end] = paid[place] + penalty
-        kept = open_starts[paid <= cost[end]]
-        if len(kept) == _MOST_STARTS:
-            cheapest = np.argsort(paid[paid <= cost[end]], kind="stable")[: _MOST_STARTS // 2]
-            kept = kept[np.sort(cheapest)]
-        live = len(kept)
-        starts[:live] = kept
+        before[end], cost[end] = starts.start + place, paid[place] + price
     cuts: list[int] = []
-    end = before[count]
+    end = before[-1]
     while end > 0:
-        cuts.append(end)
+        cuts.append(int(places[end]))
         end = before[end]
     return cuts[::-1]
+
+
+def _places(values: Array, deviation: float) -> NDArray[np.intp]:
+    """Indices where the means of two neighbouring windows differ most, among the windows' width, for several widths."""
+    count = len(values)
+    sums = np.concatenate([[0.0], np.cumsum(values)])
+    cuts = np.arange(_SHORTEST_LEVEL, count - _SHORTEST_LEVEL + 1)
+    marked = np.zeros(len(cuts), dtype=bool)
+    for width in _WINDOWS:
+        low, high = np.maximum(cuts - width, 0), np.minimum(cuts + width, count)
+        before, after = cuts - low, high - cuts
+        contrast = np.abs((sums[high] - sums[cuts]) / after - (sums[cuts] - sums[low]) / before)
+        contrast /= deviation * np.sqrt(1 / after + 1 / before)
+        reach = max(1, width // 2)
+        padded = np.concatenate([np.zeros(reach), contrast, np.zeros(reach)])
+        highest = np.lib.stride_tricks.sliding_window_view(padded, 2 * reach + 1).max(axis=1)
+        marked |= (contrast >= highest) & (contrast > _LEAST_CONTRAST)
+    return cuts[marked]
