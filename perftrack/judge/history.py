@@ -52,7 +52,7 @@ def change_points(
     if cards is not None and len(cards) != len(series):
         raise ValueError(f"{len(cards)} cards for {series.size} values; give one a value")
     changes: list[tuple[int, int]] = []
-    for start, end in _segments(len(series), borders):
+    for start, end in segments(len(series), borders):
         known = start + np.flatnonzero(np.isfinite(series[start:end]))
         found = _changes(
             series[known],
@@ -63,7 +63,8 @@ def change_points(
     return changes
 
 
-def _segments(count: int, borders: Iterable[int]) -> Iterator[tuple[int, int]]:
+def segments(count: int, borders: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """(start, end) of the parts of a series that are judged apart; borders outside it do nothing."""
     edges = sorted({0, count, *(border for border in borders if 0 < border < count)})
     return pairwise(edges)
 
@@ -76,7 +77,7 @@ def _changes(values: Array, inside: Array | None, cards: list[Hashable] | None) 
     if cards is not None:
         relative, borders = level_cards(relative, cards)
     noise = 0.0 if inside is None else 0.5 * _typical(inside, values)
-    for start, end in _segments(len(values), borders):
+    for start, end in segments(len(values), borders):
         for place, direction in _steps(relative[start:end], noise):
             yield start + place, direction
 

@@ -21,6 +21,8 @@ _NARROWEST_GAP = 3.0
 _MARGIN = 10.0
 """Log-likelihood by which two modes must beat one mode with Gaussian and one with heavy tails."""
 _ROUNDS = 15
+_FIRST_GAPS = 0.75, 0.9
+"""Quantiles of the differences from which the fits start."""
 _OUTLIER_SHARE = 0.05
 _LEVEL_PENALTY = 12.0
 _LARGEST_LOSS = 8.0
@@ -69,7 +71,7 @@ def _find(values: Array) -> Modes | None:
     if sizes[-1] == 0:
         return None
     sizes = sizes[1 :: max(3, len(sizes) // _MOST_SIZES)]
-    likelihood, gap, deviation, share = max(_fit(sizes, start) for start in (0.75, 0.9))
+    likelihood, gap, deviation, share = _fit(sizes)
     # each value is in about three pairs, so the likelihood of a third of them is what independent values would give
     ahead = (likelihood - max(_heavy(sizes), _normal(sizes))) * len(values) / len(sizes)
     if ahead < _MARGIN or gap < _NARROWEST_GAP * deviation or share < _FLIP_SHARE:
@@ -88,27 +90,32 @@ def _is_lower(values: Array, modes: Modes) -> NDArray[np.bool_]:
     return np.abs(distance + modes.gap) < np.abs(distance)
 
 
-def _fit(sizes: Array, start: float) -> tuple[float, float, float, float]:
-    """Log-likelihood, gap, deviation of a difference, and share of differences that change the mode."""
-    count = len(sizes)
+def _fit(sizes: Array) -> tuple[float, float, float, float]:
+    """Log-likelihood, gap, deviation of a difference, and share of differences that change the mode; best of two fits.
+
+    Expectation maximisation from two gaps at once, one a row.
+    """
+    count, squares = len(sizes), sizes * sizes
     least = max(float(sizes[count // 4]), 1e-7)
-    gap = float(sizes[int(start * (count - 1))])
-    deviation = max(float(sizes[int(0.3 * count)]) / 0.385, least)
+    gap = sizes[[int(start * (count - 1)) for start in _FIRST_GAPS]][:, None]
+    deviation = np.full_like(gap, max(float(sizes[int(0.3 * count)]) / 0.385, least))
     outlier = _OUTLIER_SHARE / (3 * float(sizes[int(0.98 * count)]) + 1e-12)
-    share, total, squares = 0.3, np.ones(count), sizes * sizes
+    share, total = np.full_like(gap, 0.3), np.ones((len(gap), count))
     for _ in range(_ROUNDS):
         peak, scale = 1 / (deviation * math.sqrt(2 * math.pi)), -0.5 / deviation**2
         stay = (1 - share) * 2 * peak * np.exp(scale * squares)
         change = share * peak * np.exp(scale * (sizes - gap) ** 2)
         total = stay + change + outlier
         stay, change = stay / total, change / total
-        changes = float(change.sum())
-        if changes < 1:
-            break
-        gap = float(change @ sizes) / changes
-        spread = float(change @ (sizes - gap) ** 2 + stay @ squares) / (changes + float(stay.sum()))
-        deviation, share = max(math.sqrt(spread), least), min(max(changes / count, 0.01), 0.6)
-    return float(np.log((1 - _OUTLIER_SHARE) * total + 1e-300).sum()), gap, deviation, share
+        changes = change.sum(axis=1, keepdims=True)
+        gap = np.where(changes < 1, gap, (change @ sizes)[:, None] / np.maximum(changes, 1))
+        spread = (change * (sizes - gap) ** 2 + stay * squares).sum(axis=1, keepdims=True)
+        spread /= changes + stay.sum(axis=1, keepdims=True)
+        deviation = np.maximum(np.sqrt(spread), least)
+        share = np.clip(changes / count, 0.01, 0.6)
+    likelihood = np.log((1 - _OUTLIER_SHARE) * total + 1e-300).sum(axis=1)
+    best = int(likelihood.argmax())
+    return float(likelihood[best]), float(gap[best, 0]), float(deviation[best, 0]), float(share[best, 0])
 
 
 def _heavy(sizes: Array) -> float:

@@ -53,21 +53,31 @@ def cheapest_cuts(values: Array, deviation: float) -> list[int]:
         for powers, scale in ((values, deviation), (values * values, deviation**2))
     )
     price = _CUT_PRICE * math.log(len(values))
+    losses = _losses(places, sums, squares)
     cost, before = np.full(len(places), np.inf), [0] * len(places)
     cost[0] = -price
     for end in range(1, len(places)):
-        starts = slice(max(0, end - _FARTHEST_START), end)
-        length, rise = places[end] - places[starts], sums[end] - sums[starts]
-        paid = cost[starts] + np.maximum(squares[end] - squares[starts] - rise * rise / length, 0)
-        paid[length < _SHORTEST_LEVEL] = np.inf
+        first = max(0, end - _FARTHEST_START)
+        paid = cost[first:end] + losses[end, first - end :]
         place = int(paid.argmin())
-        before[end], cost[end] = starts.start + place, paid[place] + price
+        before[end], cost[end] = first + place, paid[place] + price
     cuts: list[int] = []
     end = before[-1]
     while end > 0:
         cuts.append(int(places[end]))
         end = before[end]
     return cuts[::-1]
+
+
+def _losses(places: NDArray[np.intp], sums: Array, squares: Array) -> Array:
+    """For each place the least squares of the levels that end there and start at the places before it, in order."""
+    ends = np.arange(len(places))[:, None]
+    starts = ends - np.arange(min(_FARTHEST_START, len(places)), 0, -1)
+    length = places[ends] - places[starts]
+    rise = sums[ends] - sums[starts]
+    losses = np.maximum(squares[ends] - squares[starts] - rise * rise / np.maximum(length, 1), 0)
+    losses[(length < _SHORTEST_LEVEL) | (starts < 0)] = np.inf
+    return losses
 
 
 def _places(values: Array, deviation: float) -> NDArray[np.intp]:
