@@ -10,7 +10,6 @@ from perftrack import stats
 from perftrack.judge.shrinkage import common_noise
 from perftrack.judge.triage import triage
 
-
 Pasts = dict[Hashable, list[float]]
 Heads = dict[Hashable, float]
 
