@@ -106,4 +106,7 @@ def _relative(values: Array) -> Array:
 def _typical(inside: Array, values: Array) -> float:
     """Median relative deviation inside a run, over the runs that know theirs; 0 where none does."""
     known = np.isfinite(inside) & (values != 0)
-    return float(np.median(np.abs(inside[known] / values[known]))) if known.any() else 0.0
+    if not known.any():
+        return 0.0
+    with np.errstate(over="ignore"):
+        return min(float(np.median(np.abs(inside[known] / values[known]))), _LARGEST_RATIO)

@@ -23,6 +23,8 @@ _MOST_VALUES = 60
 _RANGE_VALUES = 20
 """From so many on, a head inside the range of the newest 30 is usual: a mode seen lately is no news."""
 _RANGE = 30
+_LARGEST_EXPONENT = 700.0
+"""exp() of more overflows."""
 _WINDOW = 10
 """Values of the best-known level, and of the current one beside it."""
 
@@ -90,7 +92,7 @@ def _answer(tests: list[_Test]) -> Triage:
 
 
 def _current_level(past: list[float]) -> list[float]:
-    changes = change_points([math.exp(value - past[0]) for value in past]) if past else []
+    changes = change_points([_expm1(value - past[0]) + 1 for value in past]) if past else []
     return past[max([0, *(place for place, _ in changes)]) :][-_MOST_VALUES:]
 
 
@@ -124,8 +126,8 @@ def _step(level: list[float], head: float, deviation: float, degrees: int) -> _T
     inside = len(seen) >= _RANGE_VALUES and min(seen) <= head <= max(seen)
     return _Test(
         "higher" if change > 0 else "lower",
-        math.expm1(change),
-        max(math.expm1(stats.student_t(degrees, 0.95) * error), _LEAST_EFFECT),
+        _expm1(change),
+        max(_expm1(stats.student_t(degrees, 0.95) * error), _LEAST_EFFECT),
         _p_value(change, error, degrees),
         not inside and abs(change) >= math.log1p(_LEAST_EFFECT),
     )
@@ -137,11 +139,15 @@ def _creep(best: float, newest: list[float], deviation: float, degrees: int, bet
     error = deviation * math.sqrt(2 / _WINDOW)
     return _Test(
         "creeping",
-        math.expm1(change),
-        max(math.expm1(stats.student_t(degrees, 0.95) * error), _LEAST_EFFECT),
+        _expm1(change),
+        max(_expm1(stats.student_t(degrees, 0.95) * error), _LEAST_EFFECT),
         min(1.0, windows * _p_value(change, error, degrees)),
         -better * change >= 2 * math.log1p(_LEAST_EFFECT),
     )
+
+
+def _expm1(exponent: float) -> float:
+    return math.expm1(min(exponent, _LARGEST_EXPONENT))
 
 
 def _p_value(change: float, error: float, degrees: int) -> float:

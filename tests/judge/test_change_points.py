@@ -190,10 +190,17 @@ def test_a_plain_step_is_found_mirrored_and_kept_as_the_series_grows(size: float
     )
 
 
-@given(values=st.lists(st.floats(), max_size=40))
-@settings(max_examples=40, deadline=None)
-def test_any_numbers_are_answered(values: list[float]) -> None:
-    assert all(0 < place < len(values) for place, _ in change_points(values))
+RUNS = st.lists(
+    st.tuples(st.floats() | st.sampled_from([0.0, 1.0, 1e308, 5e-324]), st.floats(), st.sampled_from("ab")), max_size=40
+)
+
+
+@given(runs=RUNS)
+@settings(max_examples=60, deadline=None)
+def test_any_numbers_are_answered(runs: list[tuple[float, float, str]]) -> None:
+    values, inside, cards = [one[0] for one in runs], [one[1] for one in runs], [one[2] for one in runs]
+    for changes in (change_points(values), change_points(values, inside, cards=cards, borders=[7, -2])):
+        assert all(0 < place < len(values) for place, _ in changes)
 
 
 def test_the_package_stays_light() -> None:

@@ -5,6 +5,8 @@ from collections.abc import Hashable
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from perftrack import stats
 from perftrack.judge.shrinkage import common_noise
@@ -90,6 +92,13 @@ def test_few_unchanged_runs_have_any_suspicion(count: int) -> None:
     """At most 5 % are promised of Gaussian noise of one size; 1.25 times the errors leave room."""
     runs = [triage(*run(count, seed=seed)) for seed in range(100)]
     assert sum(any(one.reading != "usual" for one in answers.values()) for answers in runs) <= 5
+
+
+@given(past=st.lists(st.floats(), max_size=25), head=st.floats())
+@settings(max_examples=60, deadline=None)
+def test_any_numbers_are_answered(past: list[float], head: float) -> None:
+    answers = triage({"a": past, "b": past[:3], "c": past[:1]}, {"a": head, "b": head, "c": 1.0})
+    assert all(one.reading == "unknown" or 0 <= one.p_value <= 1 for one in answers.values())
 
 
 def test_benjamini_hochberg() -> None:
