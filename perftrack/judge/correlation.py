@@ -7,7 +7,7 @@ import numpy as np
 
 from perftrack.judge.segmentation import Array
 
-_LARGEST = 0.6
+_LARGEST, _LARGEST_BY_DIFFERENCES = 0.6, 0.7
 """More is not believed: it would be a level that the cuts missed."""
 _SHORTEST_LEVEL = 6
 _FEWEST_VALUES = 30
@@ -25,7 +25,7 @@ def left_over(values: Array, cuts: Sequence[int]) -> float:
 
 
 def of_differences(values: Array) -> float:
-    """The correlation from how differences grow with their lag, from 0 to 0.6; it needs no cuts, few steps do no harm.
+    """The correlation from how differences grow with their lag, from 0 to 0.7; it needs no cuts, few steps do no harm.
 
     Of a first-order autoregressive series the squared differences at lags 1, 2, 3 are as 1 : 1 + r : 1 + r + r².
     """
@@ -37,7 +37,7 @@ def of_differences(values: Array) -> float:
     by_second = (second / first) ** 2 - 1
     excess = (third / first) ** 2 - 1
     by_third = (math.sqrt(1 + 4 * excess) - 1) / 2 if excess > -0.25 else 0.0
-    return min(max((by_second + by_third) / 2, 0.0), _LARGEST)
+    return min(max((by_second + by_third) / 2, 0.0), _LARGEST_BY_DIFFERENCES)
 
 
 def inflation(count: int, correlation: float) -> float:

@@ -23,15 +23,16 @@ _ALPHA = 1e-6
 _BORROWED_DEGREES = 12
 _CAUTION = 1.2
 """On every standard error: noise is neither Gaussian nor of one size."""
+_SMALL_CAUTION = 1.35
 _SLOPE_CAUTION = 1.4
-"""On that of a small step that a slope explains almost as well."""
+"""On that of a small step, and of one that a slope explains almost as well."""
 _SMALL, _LARGE = 4.0, 6.5
 """Steps in deviations. Below the large, the memory that differences show counts, and a line must not fit better."""
 _SLOPE_SHARE = 0.75
 """Squares that the step leaves ÷ those that a line leaves, from which the line is almost as good."""
 _SPAN, _WIDE_SPAN = 30, 90
 """Values of either side that count; the wide span only where the narrow one has shown nothing and nothing drifts."""
-_DRIFTING = 0.5
+_DRIFTING = 0.3
 """Correlation from which the noise may be a drift."""
 _STEEP_SHARE, _STEEP_VALUES = 0.7, 12
 """Over the wide span, so much of the step must be there between the nearest values: a slope is no step."""
@@ -161,7 +162,7 @@ class Cuts:
         slope = self._slope_share(start, start + first, start + first + second) if size < _LARGE else 0.0
         if slope > 1:
             return 0.0
-        caution = _SLOPE_CAUTION if size < _SMALL and slope > _SLOPE_SHARE else _CAUTION
+        caution = _CAUTION if size >= _SMALL else _SMALL_CAUTION if slope <= _SLOPE_SHARE else _SLOPE_CAUTION
         return size / (error * caution * stats.student_t(degrees, 1 - 2 * _ALPHA))
 
     def _slope_share(self, start: int, cut: int, end: int) -> float:

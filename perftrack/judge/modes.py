@@ -18,7 +18,7 @@ _FLIP_SHARE = 0.1
 """Of the differences of neighbours, at least so many have the size of the gap; fewer are steps or bursts."""
 _NARROWEST_GAP = 3.0
 """In standard deviations of a difference inside a mode; closer modes cannot be told apart."""
-_MARGIN = 10.0
+_MARGIN = 12.0
 """Log-likelihood by which two modes must beat one mode with Gaussian and one with heavy tails."""
 _ROUNDS = 15
 _FIRST_GAPS = 0.75, 0.9
@@ -29,8 +29,8 @@ _LARGEST_LOSS = 8.0
 _MOST_LEVELS = 64
 _FEWEST_FLIPS = 4
 _SHORTEST_STAY = 8
-_RARE = 8.0
-"""Two long stays with a single flip between them are a step, where their chance at the usual rate of flips is e^-8."""
+_RARE = 11.0
+"""Two long stays with a single flip between them are a step, where their chance at the usual rate of flips is e^-11."""
 _MOST_SIZES = 300
 """Evenly spaced quantiles of the differences stand for all of them."""
 
