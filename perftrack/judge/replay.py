@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike
 from perftrack.judge.history import change_points, segments
 from perftrack.judge.segmentation import Array, difference_deviation
 
-_LOOK_EVERY = 20
+_LOOK_EVERY = 25
 _NEWEST = (2, 3, 5, 8, 13, 21, 30)
 _LENGTHS = np.array(_NEWEST)
 _BASELINE, _SHORTEST_BASELINE = 30, 4
-_CONTRAST = 4.0
+_CONTRAST = 5.0
 """Standard errors between the newest values and those before, from which a look is worth its time."""
 _GROWTH = 1.25
 """After a look in vain the contrast must grow by so much, until the next look that is due anyway."""
@@ -47,8 +47,8 @@ def replay(
     """What `change_points` would have told after each commit of one series, in the order of telling.
 
     Arguments and errors are those of `change_points`. No alert depends on a later value. A look at the whole past is
-    taken after every twentieth value and whenever the newest 2 to 30 values stand out from the 30 before by four
-    standard errors; so a change that shows only in the whole may be told up to 19 commits later than by looking
+    taken after every 25th value and whenever the newest 2 to 30 values stand out from the 30 before by five
+    standard errors; so a change that shows only in the whole may be told up to 24 commits later than by looking
     after every commit. What was told and is withdrawn later stays told.
     """
     series = np.asarray(values, dtype=np.float64)

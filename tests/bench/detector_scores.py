@@ -11,7 +11,7 @@ import sys
 import time
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ import numpy as np
 
 from perftrack.judge.history import change_points
 from perftrack.judge.replay import replay
+from perftrack.judge.triage import triage
 
 SERIES = Path(__file__).parents[3] / "shared" / "data" / "series"
 KINDS = ("gauss", "heavy", "two modes", "lasting modes", "drift")
@@ -219,6 +220,24 @@ def resampled(seed: int) -> Iterator[tuple[float, Score]]:
             yield step, score(change_points(2.5 * np.exp(log)), [(at, -1)] if step else [])
 
 
+def suspicious_runs(seed: int, count: int, degrees: int | None) -> float:
+    """Share of 200 unchanged runs of 20 series, each with so many values of a past, in which triage suspects any.
+
+    Noise is Gaussian or Student's t; its size differs between series (log-normal, factor 1.6 a deviation).
+    """
+    suspicious = 0
+    for number in range(200):
+        draw = generator(seed, "triage", count, degrees, number)
+        pasts: dict[Hashable, list[float]] = {}
+        heads: dict[Hashable, float] = {}
+        for name in range(20):
+            spread = 0.01 * math.exp(0.5 * draw.standard_normal())
+            core = draw.standard_normal(count + 1) if degrees is None else draw.standard_t(degrees, count + 1)
+            *pasts[name], heads[name] = np.exp(spread * core).tolist()
+        suspicious += any(one.reading not in {"usual", "unknown"} for one in triage(pasts, heads).values())
+    return suspicious / 200
+
+
 def cpu_times(seed: int) -> str:
     spent: list[float] = []
     for count in (300, 3000):
@@ -270,6 +289,9 @@ def lines(seeds: list[int]) -> Iterator[str]:
             f"steps in resampled real noise: {total(one for _, one in blocks)}; recall % {recalls(blocks)}; "
             f"{1000 * clean / values:.1f} false alarms per 1000"
         )
+    for degrees, kind in ((None, "Gaussian noise"), (4, "Student's t of 4 degrees")):
+        suspicious = " / ".join(f"{100 * suspicious_runs(seeds[0], count, degrees):.1f}" for count in (2, 3, 6))
+        yield f"unchanged runs with a suspicion, pasts of 2/3/6 values, {kind}: {suspicious} %"
     yield cpu_times(seeds[0])
 
 
