@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # the environment is new and read by many processes: let Python keep what it compiled
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint format bench lock clean venv
+.PHONY: demo test lint format bench bench-detector lock clean venv
 
 venv: $(STAMP)
 
@@ -36,6 +36,9 @@ format: venv
 
 bench: venv  ## perftrack's own hot paths
 	$(BIN)/python -m pytest tests/bench --benchmark-enable --benchmark-only
+
+bench-detector: venv  ## what the history detector finds and misses, seeds 11 to 14 (SEEDS="21 22" for others)
+	$(BIN)/python tests/bench/detector_scores.py $(SEEDS)
 
 lock: venv  ## renew requirements/*.txt from pyproject.toml
 	$(BIN)/uv pip compile --quiet --upgrade pyproject.toml --extra cuda13x --extra cpu --extra postgresql --group dev \

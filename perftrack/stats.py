@@ -88,6 +88,22 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
+def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
+    """P-values adjusted by Benjamini and Hochberg's step-up (1995), in the given order.
+
+    Rejecting where the adjusted value is ≤ q keeps the expected share of false rejections ≤ q, and the chance of any
+    ≤ q where all is unchanged, for independent or positively dependent tests.
+    """
+    adjusted = [0.0] * len(p_values)
+    least = 1.0
+    ranked = sorted(range(len(p_values)), key=p_values.__getitem__)
+    for rank in range(len(ranked), 0, -1):
+        index = ranked[rank - 1]
+        least = min(least, len(ranked) * p_values[index] / rank)
+        adjusted[index] = least
+    return adjusted
+
+
 def student_t_tail(t: float, degrees: int) -> float:
     """P(|T| ≥ |t|) for Student's t with `degrees` of freedom."""
     if degrees < 1:
