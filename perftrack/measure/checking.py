@@ -23,7 +23,7 @@ def run_once(made: Candidate, index: int) -> None:
 
 def run_as_timed(made: Candidate, index: int) -> None:
     """The way it was timed: a graph computes every set; a loop would have to be turned to the right one."""
-    if made.mode == "graph" and made.issuer is not None:
+    if made.mode in {"graph", "graph_rested"} and made.issuer is not None:
         made.issuer.issue(1)
     else:
         run_once(made, index)

@@ -52,6 +52,10 @@ class CpuEngine:
         """Memory that new arrays may take."""
         return available_bytes()
 
+    def held_bytes(self) -> int:
+        """Main memory is shared with others, and what is free changes by itself."""
+        return 0
+
     def release(self) -> None:
         """Freed arrays have gone back already."""
 

@@ -146,6 +146,10 @@ class CudaEngine:
         """The card's free memory and what the pool holds unused."""
         return int(self._device.mem_info[0]) + int(cp.get_default_memory_pool().free_bytes())
 
+    def held_bytes(self) -> int:
+        """What the pool has taken: its peak since the last release."""
+        return int(cp.get_default_memory_pool().total_bytes())
+
     def release(self) -> None:
         """Give the pool's unused memory back."""
         self.synchronize()

@@ -131,6 +131,10 @@ class Engine(Protocol):
         """Memory for further arrays."""
         ...
 
+    def held_bytes(self) -> int:
+        """Memory taken from the device, of arrays and of freed ones; 0 where that is not told apart."""
+        ...
+
     def release(self) -> None:
         """Give the memory of freed arrays back."""
         ...

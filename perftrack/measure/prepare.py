@@ -22,8 +22,10 @@ from perftrack.measure.verify import check_arrays
 from perftrack.model import Job, Method, Side, Status
 
 _GIB = 1 << 30
-_USABLE = 0.7
-"""Share of the free memory that sets may take; the rest is for the float64 reference and temporaries."""
+_USABLE = 0.85
+"""Share of the free memory that sets and checking may take; the rest is for temporaries of the timed code."""
+_MORE_TO_CHECK = 1.2
+"""Another set's check may take more: what is free is in pieces by then."""
 
 
 class Preparation:
@@ -121,18 +123,28 @@ class Preparation:
         made.launches.append(launch)
         made.outputs.append(outputs)
 
-    def prepare(self, method: Method) -> None:
-        """Make and build as many sets as the method wants and the memory allows."""
+    def prepare(self, method: Method, check_first: Callable[[], None]) -> None:
+        """Make and build as many sets as the method wants and the memory allows.
+
+        The first is checked before there are others: as much memory as that took is left for checking others, and a
+        float64 reference may take several times as much as a set.
+        """
         free = self.engine.free_bytes()
         self.make_inputs(0)
         self.engine.synchronize()
         self.build(0)
         took = self._one_set(free)
         self.set_bytes = self._bytes_of_first()
+        self.engine.release()
+        held = self.engine.held_bytes()
+        check_first()
+        if not self.alive():
+            return
+        to_check = int(_MORE_TO_CHECK * (self.engine.held_bytes() - held))
         wanted = sets_wanted(method, self.engine.rotation_bytes, self.set_bytes)
-        possible = 1 + int(_USABLE * self.engine.free_bytes() / max(1, took))
+        possible = 1 + max(0, int(_USABLE * self.engine.free_bytes()) - to_check) // max(1, took)
         if possible < min(MIN_SETS, wanted):
-            self._too_large(took)
+            self._too_large(took + to_check)
             return
         for index in range(1, min(wanted, possible)):
             self.make_inputs(index)
@@ -157,8 +169,8 @@ class Preparation:
         for made in self.alive():
             made.end(
                 Status.FAILED,
-                f"memory: a second set of data needs {took / _GIB:.2f} GiB more, and {free / _GIB:.2f} GiB are free "
-                f"of which {_USABLE:.0%} may be used; make the case smaller",
+                f"memory: a second set of data and its check need {took / _GIB:.2f} GiB more, and {free / _GIB:.2f} GiB "
+                f"are free of which {_USABLE:.0%} may be used; make the case smaller",
             )
 
     def _note_resources(self, made: Candidate) -> None:

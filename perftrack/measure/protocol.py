@@ -151,12 +151,16 @@ class _Trial:
         self.mix_ceiling = self._engine.ceiling(mix_of(self._work.job.case.traffic))
         self._notify("inputs")
         self._notify("build")
-        self._work.prepare(self._method)
+        self._work.prepare(self._method, self._check_first)
         self.cached = fits_cache(self._work.sets, self._work.set_bytes, self._engine.cache_bytes)
+
+    def _check_first(self) -> None:
+        self._notify("verify")
+        check(self._work, 0)
+        self._notify("build")
 
     def _verify(self) -> None:
         self._notify("verify")
-        check(self._work, 0)
         if self._work.sets > 1:
             check(self._work, self._rng.randrange(1, self._work.sets))
 

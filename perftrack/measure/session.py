@@ -61,9 +61,7 @@ class Session:
             work = Preparation(self._engine, job, [Subject("head", benchmark)], seed)
             work.candidates = [made for made in work.candidates if made.name in {variant, benchmark.baseline}]
             if work.alive():
-                work.prepare(quick_method(self.backend))
-            if work.alive():
-                check(work, 0)
+                work.prepare(quick_method(self.backend), lambda: check(work, 0))
         by_name = {made.name: made for made in work.candidates}
         return self._prepared(work, by_name[variant], by_name[benchmark.baseline])
 

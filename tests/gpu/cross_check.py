@@ -93,8 +93,7 @@ def prepare(engine: Engine, suite: str, key: str, variant: str, method: Method, 
     work = Preparation(engine, Job(case=case, device_class="", round=1), [Subject("head", benchmark)], seed=1)
     work.candidates = [made for made in work.candidates if made.name == variant]
     with engine.active():
-        work.prepare(method)
-        check(work, 0)
+        work.prepare(method, lambda: check(work, 0))
     if len(work.alive()) != 1:
         raise ValueError(f"{key} {variant}: {'; '.join(made.message for made in work.candidates) or 'not declared'}")
     return Anchor(f"{case.benchmark} {variant}", work, method, **more)

@@ -1,9 +1,11 @@
 """The protocol over an engine whose clock is scripted, for what real hardware does not do on request."""
 
+import dataclasses
 import itertools
 import time
 from contextlib import nullcontext
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -49,6 +51,8 @@ class ScriptedEngine:
         self.orders = []
         self.rests = []
         self.mode = mode
+        self.held = 0
+        self.free = 1 << 32
 
     active = staticmethod(nullcontext)
 
@@ -60,7 +64,10 @@ class ScriptedEngine:
         return self.kept
 
     def free_bytes(self):
-        return 1 << 32
+        return self.free
+
+    def held_bytes(self):
+        return self.held
 
     def release(self):
         pass
@@ -114,8 +121,10 @@ def declared(**variants):
     return doubled
 
 
-def carry_out(engine, method=METHOD, **variants):
+def carry_out(engine, method=METHOD, reference=None, **variants):
     made = declared(**variants)
+    if reference is not None:
+        made = dataclasses.replace(made, reference=reference)
     (case,) = made.cases("suite", "cpu")
     job = Job(case=case, device_class="cpu", round=1)
     return measure(
@@ -200,13 +209,13 @@ def test_work_that_meets_the_power_limit_rests_twice_as_long_as_it_works():
 
 
 def test_what_was_timed_before_the_power_limit_was_met_is_forgotten():
-    engine = ScriptedEngine(reasons=[frozenset()] * 5 + [CAPPED] + [frozenset()] * 60, mode="graph")
+    engine = ScriptedEngine(reasons=[frozenset()] * 5 + [CAPPED] + [frozenset()] * 60, mode="backlog")
     result = carry_out(engine).result
     assert result.status is Status.OK
     assert result.bad_blocks == ()
     assert len(result.canary_s) == 10
     for one in result.measurements:
-        assert one.mode == "graph_rested"
+        assert one.mode == "backlog_rested"
         assert len(one.samples_s) == len(one.blocks) == 20
 
 
@@ -346,3 +355,24 @@ def test_a_slow_case_is_cut_to_its_time_but_keeps_ten_blocks():
 )
 def test_the_mix_is_the_nearest_that_is_measured(reads, writes, mix):
     assert mix_of(Traffic(read_bytes=reads * 1024, write_bytes=writes * 1024)) == mix
+
+
+def test_memory_that_checking_takes_is_left_free():
+    mib = 1 << 20
+    engine = ScriptedEngine()
+
+    def reference(x, n):
+        engine.held = 100 * mib  # the float64 of everything
+        return x * 2
+
+    of_a_set = 2 * 3 * 4 * 4096  # input and two outputs, and as much for what cannot be seen
+    method = msgspec.structs.replace(METHOD, sets=8)
+    engine.free = int((120 * mib + 3.5 * of_a_set) / 0.85)
+    assert carry_out(engine, method, reference).result.sets == 4
+    engine.free, engine.held = 130 * mib, 0
+    result = carry_out(engine, method, reference).result
+    assert {one.status for one in result.measurements} == {Status.FAILED}
+    assert result.measurements[0].message == (
+        "memory: a second set of data and its check need 0.12 GiB more, and 0.13 GiB are free of which 85% may be "
+        "used; make the case smaller"
+    )
