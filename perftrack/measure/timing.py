@@ -26,7 +26,7 @@ _RESTS: dict[Mode, Mode] = {"graph": "graph_rested", "backlog": "backlog_rested"
 """Modes in which the device may idle between samples, and what they are called then."""
 _REST = 2.0
 """Idle seconds for each busy one. At the power limit the clock wanders, and medians of matrix products by 2 to 4 % from
-process to process; with a third of the power the card holds its clock, and they repeat to 0.2 % (docs/measuring.md)."""
+process to process; with a third of the power the card holds its clock, and they repeat to 0.3 % (docs/measuring.md)."""
 _BURST_S = 2.5e-3
 """The longest sample that is rested from, but for a single call: the limit acts on a mean over some milliseconds."""
 
