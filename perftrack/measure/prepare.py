@@ -169,8 +169,8 @@ class Preparation:
         for made in self.alive():
             made.end(
                 Status.FAILED,
-                f"memory: a second set of data and its check need {took / _GIB:.2f} GiB more, and {free / _GIB:.2f} GiB "
-                f"are free of which {_USABLE:.0%} may be used; make the case smaller",
+                f"memory: a second set of data and its check need {took / _GIB:.2f} GiB more, and "
+                f"{free / _GIB:.2f} GiB are free of which {_USABLE:.0%} may be used; make the case smaller",
             )
 
     def _note_resources(self, made: Candidate) -> None:
