@@ -92,7 +92,7 @@ def test_what_was_measured_before_is_there_after_the_upgrade(old: str) -> None:
     fused = results[(results["variant"] == "fused") & (results["side"] == "head") & (results["status"] == "ok")].iloc[0]
     assert fused["median_us"] == pytest.approx(11 * 1.0015)
     assert (fused["speedup"], fused["rounds"], fused["registers"]) == (2.0, 2, 32)
-    assert (fused["verdict"], fused["device"], fused["method_key"]) == ("slower", "NVIDIA-H200-141G", Method().digest)
+    assert (fused["verdict"], fused["device"], fused["method_key"]) == ("slower", "NVIDIA-H200-141G", Method(version=1).digest)
     assert len(results) == 5
     assert level.notna().any(axis=None)
     assert results[["clock_mhz", "build_first_s", "build_s"]].isna().all(axis=None)
