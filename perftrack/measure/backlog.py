@@ -4,11 +4,12 @@ import math
 
 from perftrack.measure.engine import Cost, Rotation
 
-LEAD_S = 50e-6
+LEAD_S = 100e-6
 """Head start of a body that is issued faster than it runs."""
 
 BLOCK_LEAD_S = 500e-6
-"""Head start of a block, before its first sample: the host is then ahead in all that it issues faster than it runs."""
+"""Head start of a block, before its first sample: the host is then ahead in all that it issues faster than it runs.
+Twice as long after a block in which the device waited: samples of 2 ms leave a slow host little time to gain."""
 
 MAX_LEAD_S = 5e-3
 """A spin longer than this would hold a card for nothing; fewer calls make a sample instead."""

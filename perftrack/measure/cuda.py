@@ -113,6 +113,7 @@ class CudaEngine:
         self._ceilings: dict[int, float] = {}
         self._events: list[tuple[Any, Any]] = []
         self._leads: dict[int, float] = {}
+        self._block_lead_s = BLOCK_LEAD_S
         self._origin = cp.cuda.Event()
         self._first_processes = self._processes()
         with self.active():
@@ -212,6 +213,7 @@ class CudaEngine:
     def issuers(self, rotations: Sequence[Rotation], costs: Sequence[Cost], issue: Issue) -> tuple[Mode, list[Issuer]]:
         """Graphs for all if one needs a graph and all can be captured, else loops for all."""
         self._leads.clear()
+        self._block_lead_s = BLOCK_LEAD_S
         if issue == "eager":
             return "eager", [EagerLoop(rotation, cost) for rotation, cost in zip(rotations, costs, strict=True)]
         if any(needs_graph(cost) for cost in costs):
@@ -266,7 +268,7 @@ class CudaEngine:
         self._stamps.make_room(len(entries))
         self._origin.record(self._stream)
         origin_s = time.perf_counter()
-        self._kernels.spin(BLOCK_LEAD_S)
+        self._kernels.spin(self._block_lead_s)
         for index, (issuer, times) in enumerate(entries):
             if index == canary_at:
                 canary = self._queue_canary(len(entries))
@@ -279,6 +281,8 @@ class CudaEngine:
         self.synchronize()
         elapsed = tuple(cp.cuda.get_elapsed_time(*sample.pair) * 1e-3 for sample in queued)
         waited = [self._waited(sample, origin_s) for sample in queued]
+        if any(waited):
+            self._block_lead_s = min(MAX_LEAD_S, 2 * self._block_lead_s)
         canary_s = 0.0 if canary is None else cp.cuda.get_elapsed_time(*canary) * 1e-3 / self._canary_calls
         self.busy_s += sum(elapsed) + canary_s * self._canary_calls
         return Block(elapsed, canary_s, any(waited), self._stamps.clocks_mhz(len(entries)))
