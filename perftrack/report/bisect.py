@@ -66,9 +66,9 @@ def text(report: BisectReport, look: Look | None = None) -> str:
     look = look or Look()
     last = report.found[-1]
     several = len(report.found) > 1
-    head = f"one of {len(report.found)} commits up to {last.commit}" if several else f"{last.commit}"
+    head = f"one of {len(report.found)} commits up to {last.commit}" if several else last.commit
     lines: list[Line] = [
-        line(plain(f"{'RANGE' if several else 'FOUND'}  {head}: {spell(report.share)}  {last.subject}"), "bold"),
+        line(f"{'RANGE' if several else 'FOUND'}  {head}: {spell(report.share)}  {plain(last.subject)}", "bold"),
         *entry("case", f"{report.suite}: {report.case} {report.variant} on {report.device_class}", look.width),
         *entry("step", _step(report), look.width),
         line(),
