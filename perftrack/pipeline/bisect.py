@@ -111,7 +111,7 @@ class _Bisection:
         self.tested[last] = self._tested(bad, "bad", ends, run_uid)
         answers = self._search(ends, interval.point)
         left = search.culprits(len(self.shas), answers)
-        before, _ = search.bracket(len(self.shas), answers)
+        before, after = search.bracket(len(self.shas), answers)
         return BisectReport(
             suite=suite,
             case=key,
@@ -124,8 +124,14 @@ class _Bisection:
             rounds=self.options.rounds,
             found=tuple(self.tested[place] for place in left),
             before=self.tested.get(before),
+            change=self._change(after) / self._change(before),
             tested=tuple(self.tested[place] for place in sorted(self.tested)),
         )
+
+    def _change(self, place: int) -> float:
+        """Of a measured commit from the good end, which is 1."""
+        change = self.tested[place].change if place else None
+        return change.point if change else 1.0
 
     def _search(self, ends: Finding, step: float) -> dict[int, Answer]:
         answers: dict[int, Answer] = {}

@@ -68,6 +68,7 @@ def replay_of(store: Store, of: str, *, device: str, since: str, start: Path) ->
         first=revisions[0].revision.label,
         last=revisions[-1].revision.label,
         told=tuple(one for _, one in sorted(told, key=lambda each: each[0])),
+        false_alarms=sum(one.state is State.INVALID for _, one in told),
         untold=tuple(untold),
     )
 

@@ -48,14 +48,10 @@ class BisectReport(msgspec.Struct, frozen=True, kw_only=True):
     """The commit; or, where some could not be measured, all that may have made the step, the last one measured."""
     before: Tested | None = None
     """The last commit without the step, where it is not the good end."""
+    change: float
+    """Time at the first commit with the step ÷ time at the last one without."""
     tested: tuple[Tested, ...]
     """Every commit that was looked at, the bad end included, in the order of the history."""
-
-    @property
-    def share(self) -> float:
-        """Time at the first commit with the step ÷ time at the last one without."""
-        after, before = self.found[-1].change, self.before.change if self.before else None
-        return (after.point if after else self.step.point) / (before.point if before else 1.0)
 
 
 COLUMNS = ("commit", "change", "95 % interval", "rounds", "answer", "why")
@@ -68,7 +64,7 @@ def text(report: BisectReport, look: Look | None = None) -> str:
     several = len(report.found) > 1
     head = f"one of {len(report.found)} commits up to {last.commit}" if several else last.commit
     lines: list[Line] = [
-        line(f"{'RANGE' if several else 'FOUND'}  {head}: {spell(report.share)}  {plain(last.subject)}", "bold"),
+        line(f"{'RANGE' if several else 'FOUND'}  {head}: {spell(report.change)}  {plain(last.subject)}", "bold"),
         *entry("case", f"{report.suite}: {report.case} {report.variant} on {report.device_class}", look.width),
         *entry("step", _step(report), look.width),
         line(),

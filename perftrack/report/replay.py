@@ -66,12 +66,9 @@ class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
     last: str
     told: tuple[Told, ...]
     """In the order of the commits that they were told at."""
+    false_alarms: int
+    """Slowdowns among them that somebody marked invalid."""
     untold: tuple[Untold, ...] = ()
-
-    @property
-    def false_alarms(self) -> int:
-        """Slowdowns that were told and that somebody marked invalid."""
-        return sum(one.state is State.INVALID for one in self.told)
 
 
 def text(report: ReplayReport, look: Look | None = None) -> str:

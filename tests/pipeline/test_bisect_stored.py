@@ -164,7 +164,7 @@ def test_a_step_is_found_between_stored_commits_and_none_is_measured_again(repo,
     report, said = search(repo, tmp_path, shas)
     assert [one.subject for one in report.found] == ["commit 5"]
     assert (report.before.subject, report.rounds, report.commits) == ("commit 4", 2, 8)
-    assert report.share == pytest.approx(1.09 / 1.003, rel=1e-3)
+    assert report.change == pytest.approx(1.09 / 1.003, rel=1e-3)
     assert [one.answer for one in report.tested] == ["good", "bad", "bad", "bad"]
     assert sum(text.startswith("stored") for text in said) == 4
     text = shown.text(report, Look(width=160))

@@ -147,6 +147,6 @@ def test_the_command_prints_json_and_asks_for_replay(path):
     done = CliRunner().invoke(app, ["judge", "--replay", "elementwise", "--db", str(path), "--format", "json"])
     assert done.exit_code == 0, done.output
     answer = json.loads(done.stdout)
-    assert (answer["schema"], len(answer["told"])) == ("perftrack.replay/1", 3)
+    assert (answer["schema"], len(answer["told"]), answer["false_alarms"]) == ("perftrack.replay/1", 3, 1)
     refused = CliRunner().invoke(app, ["judge", "--db", str(path)])
     assert isinstance(refused.exception, UsageError)
