@@ -21,6 +21,8 @@ _GROWTH = 1.25
 """After a look in vain the contrast must grow by so much, until the next look that is due anyway."""
 _PLAIN = 12.0
 """What stands out so far is looked at in any case."""
+_FARTHEST = 8.0
+"""Deviations from the median that count: a lone outlier, however far, is worth one look, not one after each commit."""
 _SAME = 3
 """Two changes of one direction at most so far apart are one, told once."""
 
@@ -97,15 +99,16 @@ def _contrast(values: list[float]) -> float:
     count = len(values)
     if count < _SHORTEST_BASELINE + _NEWEST[0]:
         return 0.0
-    middle = _middle(values)
-    shifted = [value - middle for value in values]
+    differences = [after - before for before, after in pairwise(values)]
+    usual, middle = _middle(differences), _middle(values)
+    deviation = 1.4826 / math.sqrt(2) * _middle([abs(one - usual) for one in differences])
+    most = _FARTHEST * deviation or math.inf
+    shifted = [min(max(value - middle, -most), most) for value in values]
     size = max(map(abs, shifted))
     if size == 0:
         return 0.0
     sums = [0.0, *accumulate([value / size for value in shifted])]
-    differences = [after - before for before, after in pairwise(values)]
-    usual = _middle(differences)
-    deviation = 1.4826 / math.sqrt(2) * _middle([abs(one - usual) for one in differences]) / size
+    deviation /= size
     largest = 0.0
     for newest in _NEWEST:
         start = count - newest
