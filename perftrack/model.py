@@ -357,6 +357,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Wanted device class (a glob) or `cpu`; empty means every GPU class, else the CPU."""
     rounds: int = 3
     confirm_rounds: int = 5
+    """0: nothing is looked at again, so nothing is red."""
     suite_paths: tuple[str, ...] = ("suites",)
     methods: dict[Backend, Method] = {}
     case_timeout_s: float = 120.0

@@ -188,6 +188,20 @@ class Repository:
         """Ids of the commits that `head` has, itself included, and `without` has not."""
         return frozenset(self.git("rev-list", head.sha, *([f"^{without.sha}"] if without else [])).decode().split())
 
+    def between(self, good: str, bad: str) -> list[str]:
+        """Ids of the commits from `good` (included) to `bad` in first-parent order, oldest first.
+
+        UsageError where `bad` has not `good` behind it, or both are the same commit.
+        """
+        first, last = self.commit_id(good), self.commit_id(bad)
+        if first == last:
+            raise UsageError(f"{good}..{bad}: both are {first[:7]}; give two commits with others between them")
+        if self.try_git("merge-base", "--is-ancestor", first, last) is None:
+            hint = "; the clone is shallow: try `git fetch --unshallow`" if self.shallow else ""
+            raise UsageError(f"{good}..{bad}: {bad} does not have {good} behind it; give an earlier commit first{hint}")
+        inside = self.git("rev-list", "--first-parent", "--reverse", f"{first}..{last}").decode().split()
+        return [first, *inside]
+
     def descends(self, sha: str, ancestor: Revision) -> bool:
         """Whether the commit `sha` is here and has `ancestor` behind it."""
         return self.try_git("merge-base", "--is-ancestor", ancestor.sha, sha) is not None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from perftrack import __version__
-from perftrack.cli import files
+from perftrack.cli import files, judging
 from perftrack.cli import output as output_file
 from perftrack.errors import UsageError
 
@@ -228,6 +228,8 @@ def devices(device: str, address: str | None, style: "Style") -> None:
 
 app.add_command(files.import_)
 app.add_command(files.export)
+app.add_command(judging.judge)
+app.add_command(judging.bisect)
 
 
 @app.group()

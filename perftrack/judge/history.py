@@ -43,14 +43,7 @@ def change_points(
     One setting for every series; what was tuned on what, method and sources: docs/judging.md, "History". Raises
     ValueError where `values` is no single row of numbers, or `std` or `cards` has not its length.
     """
-    series = np.asarray(values, dtype=np.float64)
-    if series.ndim != 1:
-        raise ValueError(f"a series is one row of values, this has {series.ndim} dimensions; give one series at a time")
-    inside = None if std is None else np.asarray(std, dtype=np.float64)
-    if inside is not None and inside.shape != series.shape:
-        raise ValueError(f"{inside.size} deviations for {series.size} values; give one a value (NaN where unknown)")
-    if cards is not None and len(cards) != len(series):
-        raise ValueError(f"{len(cards)} cards for {series.size} values; give one a value")
+    series, inside = check(values, std, cards)
     changes: list[tuple[int, int]] = []
     for start, end in segments(len(series), borders):
         known = start + np.flatnonzero(np.isfinite(series[start:end]))
@@ -61,6 +54,19 @@ def change_points(
         )
         changes += [(int(known[index]), direction) for index, direction in found]
     return changes
+
+
+def check(values: ArrayLike, std: ArrayLike | None, cards: Sequence[Hashable] | None) -> tuple[Array, Array | None]:
+    """The values and deviations of a series as arrays; ValueError as `change_points` says."""
+    series = np.asarray(values, dtype=np.float64)
+    if series.ndim != 1:
+        raise ValueError(f"a series is one row of values, this has {series.ndim} dimensions; give one series at a time")
+    inside = None if std is None else np.asarray(std, dtype=np.float64)
+    if inside is not None and inside.shape != series.shape:
+        raise ValueError(f"{inside.size} deviations for {series.size} values; give one a value (NaN where unknown)")
+    if cards is not None and len(cards) != len(series):
+        raise ValueError(f"{len(cards)} cards for {series.size} values; give one a value")
+    return series, inside
 
 
 def segments(count: int, borders: Iterable[int]) -> Iterator[tuple[int, int]]:

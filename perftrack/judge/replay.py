@@ -1,18 +1,19 @@
 """The history rules run over a stored series as if each commit had just come: what is told, and when."""
 
+import math
 from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from perftrack.judge.history import change_points, segments
-from perftrack.judge.segmentation import Array, difference_deviation
+from perftrack.judge.history import change_points, check, segments
+from perftrack.judge.segmentation import Array
 
 _LOOK_EVERY = 25
 _NEWEST = (2, 3, 5, 8, 13, 21, 30)
-_LENGTHS = np.array(_NEWEST)
 _BASELINE, _SHORTEST_BASELINE = 30, 4
 _CONTRAST = 5.0
 """Standard errors between the newest values and those before, from which a look is worth its time."""
@@ -20,6 +21,8 @@ _GROWTH = 1.25
 """After a look in vain the contrast must grow by so much, until the next look that is due anyway."""
 _PLAIN = 12.0
 """What stands out so far is looked at in any case."""
+_FARTHEST = 8.0
+"""Deviations from the median that count: a lone outlier, however far, is worth one look, not one after each commit."""
 _SAME = 3
 """Two changes of one direction at most so far apart are one, told once."""
 
@@ -51,9 +54,7 @@ def replay(
     standard errors; so a change that shows only in the whole may be told up to 24 commits later than by looking
     after every commit. What was told and is withdrawn later stays told.
     """
-    series = np.asarray(values, dtype=np.float64)
-    inside = None if std is None else np.asarray(std, dtype=np.float64)
-    change_points(series, inside, cards=cards)  # tells what is wrong with the arguments
+    series, inside = check(values, std, cards)
     alerts: list[Alert] = []
     for start, end in segments(len(series), borders):
         told: list[Alert] = []
@@ -76,7 +77,8 @@ def replay(
 def _looks(values: Array, told: Sequence[Alert]) -> Iterator[int]:
     """Indices after which to look; `told` grows between them."""
     places: list[int] = np.flatnonzero(np.isfinite(values)).tolist()
-    finite, needed = values[places], _CONTRAST
+    finite: list[float] = values[places].tolist()
+    needed = _CONTRAST
     for count, place in enumerate(places, start=1):
         due = count % _LOOK_EVERY == 0
         since = bisect_left(places, told[-1].start) if told else 0
@@ -89,19 +91,36 @@ def _looks(values: Array, told: Sequence[Alert]) -> Iterator[int]:
             needed = _CONTRAST if len(told) > before else max(needed, _GROWTH * contrast)
 
 
-def _contrast(values: Array) -> float:
-    """Of the newest values to those before, in standard errors, the largest of several lengths; at most a million."""
-    if len(values) < _SHORTEST_BASELINE + _NEWEST[0]:
+def _contrast(values: list[float]) -> float:
+    """Of the newest values to those before, in standard errors, the largest of several lengths; at most a million.
+
+    Of lists: for so few values arrays take several times as long, and this is done after every commit.
+    """
+    count = len(values)
+    if count < _SHORTEST_BASELINE + _NEWEST[0]:
         return 0.0
-    shifted = values - np.median(values)
-    size = float(np.abs(shifted).max())
+    differences = [after - before for before, after in pairwise(values)]
+    usual, middle = _middle(differences), _middle(values)
+    deviation = 1.4826 / math.sqrt(2) * _middle([abs(one - usual) for one in differences])
+    most = _FARTHEST * deviation or math.inf
+    shifted = [min(max(value - middle, -most), most) for value in values]
+    size = max(map(abs, shifted))
     if size == 0:
         return 0.0
-    sums = np.concatenate([[0.0], np.cumsum(shifted / size)])
-    most = len(values) - _SHORTEST_BASELINE
-    newest = _LENGTHS[: np.searchsorted(_LENGTHS, most, side="right")]
-    starts = len(values) - newest
-    firsts = np.maximum(starts - _BASELINE, 0)
-    means = (sums[-1] - sums[starts]) / newest - (sums[starts] - sums[firsts]) / (starts - firsts)
-    error = difference_deviation(shifted / size) * np.sqrt(1 / newest + 1 / (starts - firsts)) + 1e-6
-    return float((np.abs(means) / error).max())
+    sums = [0.0, *accumulate([value / size for value in shifted])]
+    deviation /= size
+    largest = 0.0
+    for newest in _NEWEST:
+        start = count - newest
+        if start < _SHORTEST_BASELINE:
+            break
+        first = max(start - _BASELINE, 0)
+        step = (sums[-1] - sums[start]) / newest - (sums[start] - sums[first]) / (start - first)
+        error = deviation * math.sqrt(1 / newest + 1 / (start - first)) + 1e-6
+        largest = max(largest, abs(step) / error)
+    return largest
+
+
+def _middle(values: list[float]) -> float:
+    ordered, half = sorted(values), len(values) // 2
+    return ordered[half] if len(values) % 2 else (ordered[half - 1] + ordered[half]) / 2

@@ -135,6 +135,8 @@ class Execution:
 
     def _confirm(self, pool: Pool, pairs: Sequence[Pair], findings: list[Finding]) -> list[Finding]:
         """Look again at suspects, in fresh rounds only; one is enough to tell what is broken from what is flaky."""
+        if not self.run.options.confirm_rounds:
+            return findings
         doubtful: dict[tuple[str, str, str], bool] = {}
         for one in suspects(findings):
             identity = (one.suite, one.case_key, one.device_class)

@@ -8,11 +8,9 @@ import msgspec
 
 from perftrack.declare import NEVER_GATED
 from perftrack.errors import IncompleteError, PerftrackError, UsageError
-from perftrack.judge.piecewise import Detector
 from perftrack.judge.value import Finding
 from perftrack.model import Accuracy, DeviceReport, Run, Status
 from perftrack.report.build import build
-from perftrack.report.segments import find_changes
 from perftrack.report.value import CardUse, CompareRow, Comparison, DeviceRow, History, HistoryPoint, Report
 from perftrack.revision import Repository
 from perftrack.store import Store
@@ -116,13 +114,11 @@ def _compare_row(
     )
 
 
-def histories_of(
-    store: Store, case: str, *, device: str, variant: str, last: int, detect: Detector | None = None
-) -> list[History]:
+def histories_of(store: Store, case: str, *, device: str, variant: str, last: int) -> list[History]:
     """The stored series of one case: one for each suite, device class and candidate variant, oldest point first.
 
-    `detect` finds where the level changed; without one, only another environment or method starts a new segment.
-    UsageError where the store has none of that name.
+    A new segment starts where another environment or method does, and where the level changed (`judge.change_points` of
+    all commits, also of those before the `last`). UsageError where the store has none of that name.
     """
     points = store.history(case, device=device or None, variant=variant or None)
     series: dict[_Key, list[StoredSummary]] = {}
@@ -132,8 +128,19 @@ def histories_of(
             series.setdefault((one.suite, one.case_key, one.device_class, one.variant), []).append(point)
     if not series:
         raise UsageError(f"the store has no results of {case!r}: name a whole case, as `perftrack report` prints it")
-    whole = [_history(key, found) for key, found in series.items()]
-    return [_newest_of(one, find_changes(one.points, detect) if detect else (), last) for one in whole]
+    begun: dict[_Key, dict[int, int]] = {}
+    for track in store.tracks(case, device=device, variant=variant):
+        key = (track.suite, track.case_key, track.device_class, track.variant)
+        begun.setdefault(key, {}).update((track.revisions[at].id, direction) for at, direction in track.changes())
+    return [_newest_of(_history(key, found), _places(found, begun.get(key, {})), last) for key, found in series.items()]
+
+
+def _places(points: Sequence[StoredSummary], begun: Mapping[int, int]) -> list[tuple[int, int]]:
+    """Of each revision that begins a level the first point, since it may have been measured more than once."""
+    firsts: dict[int, int] = {}
+    for index, point in enumerate(points):
+        firsts.setdefault(point.revision.id, index)
+    return sorted((firsts[revision], direction) for revision, direction in begun.items())
 
 
 def _newest_of(series: History, changes: Sequence[tuple[int, int]], last: int) -> History:

@@ -4,13 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from perftrack import stats
-from perftrack.judge.piecewise import Detector, changes_of
 from perftrack.report.value import History, HistoryPoint, Segment
-
-
-def find_changes(points: Sequence[HistoryPoint], detect: Detector) -> tuple[tuple[int, int], ...]:
-    """Where the level of the times changed; indices are those of `points`."""
-    return tuple(changes_of([point.time_s for point in points], borders(points), detect))
 
 
 def borders(points: Sequence[HistoryPoint]) -> list[int]:

@@ -1,5 +1,6 @@
 """What tables are made of: kinds of columns, and the checks that refuse what must not be stored."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 
 import sqlalchemy as sa
@@ -80,3 +81,8 @@ def one_of(name: str, words: type[StrEnum] | tuple[str, ...]) -> sa.CheckConstra
     """One of these words."""
     values = words if isinstance(words, tuple) else tuple(word.value for word in words)
     return sa.CheckConstraint(f"{name} IN ({', '.join(repr(value) for value in values)})", name=name)
+
+
+def is_one_of(column: sa.ColumnElement[int], numbers: Sequence[int]) -> sa.ColumnElement[bool]:
+    """Written into the statement as literals: there may be more of them than values can be bound."""
+    return column.in_(sa.bindparam(None, list(numbers), sa.BigInteger, expanding=True, literal_execute=True))

@@ -16,17 +16,20 @@ import sqlalchemy as sa
 
 from perftrack.declare import NEVER_GATED
 from perftrack.judge.value import Finding, Interval
-from perftrack.model import Method, Verdict
+from perftrack.model import Method
 from perftrack.store import (
     frames_accessor,
+    frames_changes,
     frames_columns,
     frames_regressions,
     frames_rounds,
+    frames_runs,
     glob,
     read,
     steps,
     unpaired,
 )
+from perftrack.store.columns import is_one_of
 from perftrack.store.frames_columns import UNPLACED, frame
 from perftrack.store.schema import (
     declaration,
@@ -44,7 +47,7 @@ from perftrack.store.schema import (
     suite,
 )
 from perftrack.store.store import Store
-from perftrack.store.value import DeviceUse, RunEntry, StoredSummary
+from perftrack.store.value import StoredSummary
 
 pd.api.extensions.register_dataframe_accessor("perftrack")(frames_accessor.Charts)
 
@@ -191,7 +194,7 @@ class Database:
         question = sa.select(table.c[name], table.c.id)
         named = self._store.read(lambda connection: [tuple(row) for row in connection.execute(question)])
         fitting = set(glob.matching(pattern, [text for text, _ in named]))
-        return _is_one_of(number, [each for text, each in named if text in fitting])
+        return is_one_of(number, [each for text, each in named if text in fitting])
 
     def _among_revisions(
         self, where: _Where, *, since: str | None, last: int | None, repo: str | None
@@ -205,7 +208,7 @@ class Database:
             found = [one for one in found if one.order >= first]
         if last is not None:
             found = found[-last:] if last > 0 else []
-        return _is_one_of(result.c.revision_id, [one.id for one in found])
+        return is_one_of(result.c.revision_id, [one.id for one in found])
 
     def speedups(
         self,
@@ -277,6 +280,26 @@ class Database:
         made = (row for attempt, counts in attempts for row in frames_rounds.rows(latest, attempt, counts=counts))
         return frame(frames_columns.ROUNDS, made)
 
+    def change_points(
+        self,
+        *,
+        case: str | None = None,
+        suite: str | None = None,
+        device: str | None = None,
+        variant: str | None = None,
+        repo: str | None = None,
+    ) -> pd.DataFrame:
+        """One row for each commit at which the times of a candidate variant reached another level, by series, in order.
+
+        `direction` is +1 where times got longer, -1 where shorter; `median_us_before` and `median_us_after` are those
+        of the two levels, of `commits_before` and `commits_after` commits with a time, `change_pct` is after ÷ before,
+        less 1. Found anew at each call by `perftrack.judge.change_points` over the committed revisions, one value a
+        commit: the first time that it was measured as a head. Across a change of environment or method none is found.
+        """
+        tracks = self._store.tracks(case or "*", device=device or "", variant=variant or "")
+        chosen = [one for one in tracks if suite in {None, one.suite} and repo in {None, one.repo}]
+        return frame(frames_columns.CHANGE_POINTS, (row for one in chosen for row in frames_changes.rows(one)))
+
     def regressions(self, *, repo: str | None = None) -> pd.DataFrame:
         """One row for each regression × case × variant, the oldest regression first, as it stands now.
 
@@ -288,16 +311,11 @@ class Database:
 
     def devices(self) -> pd.DataFrame:
         """Every device that ever did a job, by class and UUID."""
-        return frame(frames_columns.DEVICES, map(_device, self._store.devices()))
+        return frame(frames_columns.DEVICES, map(frames_runs.device, self._store.devices()))
 
     def runs(self, *, last: int | None = None, repo: str | None = None) -> pd.DataFrame:
         """The newest runs, the newest first, with the number of findings of each verdict."""
-        return frame(frames_columns.RUNS, map(_run, self._store.runs(last=last, repo=repo)))
-
-
-def _is_one_of(column: sa.ColumnElement[int], numbers: Sequence[int]) -> sa.ColumnElement[bool]:
-    """Written into the statement as literals: there may be more of them than values can be bound."""
-    return column.in_(sa.bindparam(None, list(numbers), sa.BigInteger, expanding=True, literal_execute=True))
+        return frame(frames_columns.RUNS, map(frames_runs.run, self._store.runs(last=last, repo=repo)))
 
 
 def _newest(points: Sequence[StoredSummary]) -> dict[_Key, StoredSummary]:
@@ -357,41 +375,3 @@ def _changes(before: float | None, after: float | None, time: Interval | None) -
     """Relative changes: of the speedup; of the variant's time with its bounds."""
     speedup = after / before - 1 if before and after else None
     return (speedup, time.point - 1, time.low - 1, time.high - 1) if time else (speedup, None, None, None)
-
-
-def _device(use: DeviceUse) -> tuple[Any, ...]:
-    one = use.device
-    return (
-        one.device_class,
-        one.uuid,
-        one.name,
-        one.backend,
-        one.node,
-        one.memory_bytes,
-        one.compute_capability,
-        one.multiprocessors,
-        one.l2_bytes,
-        one.peak_bytes_per_s,
-        use.jobs,
-        use.last_us,
-        msgspec.json.encode(use.environment.entries if use.environment else {}, order="sorted").decode(),
-    )
-
-
-def _run(entry: RunEntry) -> tuple[Any, ...]:
-    one = entry.run
-    return (
-        one.uid,
-        one.repo,
-        one.head.sha,
-        one.head.dirty,
-        one.base.sha if one.base else None,
-        one.head.branch,
-        one.started_us,
-        one.finished_us,
-        one.state,
-        entry.jobs,
-        one.expected_jobs,
-        len(one.problems),
-        *(entry.verdicts.get(word.value, 0) for word in Verdict),
-    )

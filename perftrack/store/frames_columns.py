@@ -91,6 +91,15 @@ REGRESSIONS: Columns = {
 """`level` is the time, or the error, at head ÷ that at base; NaN for what failed or is wrong. `reason` to `until` are
 of the newest mark, `again` says why that counts no longer; `seen` is where the case was last there."""
 
+CHANGE_POINTS: Columns = {
+    "repo": "category", "suite": "category", "case": "str", "device": "category", "variant": "category",
+    "commit": "str", "commit_seq": "int64", "commit_time": TIME, "subject": "str",
+    "direction": "int64", "median_us_before": "float64", "median_us_after": "float64", "change_pct": "float64",
+    "commits_before": "int64", "commits_after": "int64",
+}  # fmt: skip
+"""`direction` is +1 where times got longer, -1 where they got shorter; medians and counts are of the measured commits
+of the two neighbouring levels, `change_pct` is after ÷ before, less 1."""
+
 _SCALES = {"_us": 1e6, "gbps": 1e-9, "tflops": 1e-12, "_pct": 100.0}
 """From the SI units of the store to the unit in the column's name."""
 

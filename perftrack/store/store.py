@@ -11,7 +11,7 @@ from perftrack.judge.life import CaseId, Mark, Regression
 from perftrack.judge.sightings import Seen
 from perftrack.judge.value import Finding, Summary
 from perftrack.model import Case, Device, JobResult, Run
-from perftrack.store import address, bulk, costs, engine, glob, migrate, pack, read, regressions
+from perftrack.store import address, bulk, costs, engine, glob, migrate, pack, read, regressions, tracks
 from perftrack.store.door import Door
 from perftrack.store.read import Identity
 from perftrack.store.schema import device_class, kernel_case, result, run, series, suite
@@ -239,6 +239,10 @@ class Store:
         if variant is not None:
             where.append(series.c.variant == variant)
         return self.read(lambda connection: read.summaries(connection, *where))
+
+    def tracks(self, of: str = "*", *, device: str = "", variant: str = "") -> list[tracks.Track]:
+        """The times of each candidate variant of a suite, or of cases that match, one a commit: `tracks.tracks`."""
+        return self.read(lambda connection: tracks.tracks(connection, of=of, device=device or "*", variant=variant))
 
     def _device_filter(self, pattern: str | None) -> list[sa.ColumnElement[bool]]:
         if not pattern:

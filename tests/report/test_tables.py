@@ -1,5 +1,3 @@
-import math
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +7,7 @@ from perftrack.chart import sparkline, svg
 from perftrack.model import Status
 from perftrack.report import tables, words
 from perftrack.report.layout import Look, cell_width, pad, table
-from perftrack.report.segments import find_changes, segments
+from perftrack.report.segments import segments
 from perftrack.report.value import CompareRow, Comparison, DeviceRow, History, HistoryPoint
 
 
@@ -117,18 +115,6 @@ def test_segments_tell_the_step_and_what_began_them():
         ("0000024", "0000025", 2, "other environment and method", None),
     ]
     assert tables.history(LEVELS).splitlines()[2] == " " * 12 + "▲" + " " * 6 + "┆   ┆"
-
-
-def test_changes_are_looked_for_inside_one_environment_and_method():
-    asked = []
-
-    def detect(times):
-        asked.append(list(times))
-        return [(1, 1)] if len(times) > 3 else []
-
-    assert find_changes(LEVELS.points, detect) == ((1, 1), (20, 1))
-    assert [len(times) for times in asked] == [19, 4, 2]
-    assert math.isnan(asked[0][11])
 
 
 def test_noise_is_not_drawn_as_news():

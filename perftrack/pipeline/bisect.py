@@ -1,0 +1,280 @@
+"""`perftrack bisect`: commits between a good and a bad one, each measured beside the good one, until one is left."""
+
+import secrets
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from perftrack import config, stats
+from perftrack.declare import NEVER_GATED
+from perftrack.errors import IncompleteError, UsageError
+from perftrack.judge import bisect as search
+from perftrack.judge.bisect import Answer
+from perftrack.judge.value import Finding, Interval, spell
+from perftrack.measure.methods import default_method, quick_method
+from perftrack.model import Case, Revision, Run, RunOptions
+from perftrack.pipeline.execution import Execution
+from perftrack.pipeline.talk import Talk
+from perftrack.pipeline.trees import Compared, Trees, export
+from perftrack.report.bisect import BisectReport, Tested
+from perftrack.revision import Repository
+from perftrack.store import Store, default_url
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What the user typed after `perftrack bisect`."""
+
+    start: Path
+    case: str
+    """A whole key, or `suite::key`."""
+    span: str
+    """`GOOD..BAD`; the step may go either way."""
+    variant: str = ""
+    rounds: int | None = None
+    """Of the ends; None: as many as confirm a suspicion."""
+    device: str = ""
+    quick: bool = False
+    database: str | None = None
+    address: str | None = None
+
+
+def bisect(request: Request, talk: Talk) -> BisectReport:
+    """Find the commit that made the step between the ends of `span`, in first-parent order.
+
+    What is stored is not measured again, so that a search that was broken off goes on where it was. UsageError for a
+    case, a variant or commits that are not there; IncompleteError where the ends do not differ beyond their noise, or
+    one of them cannot be measured.
+    """
+    repository = Repository.discover(request.start)
+    settings = config.resolve(repository.root)
+    rounds = settings.confirm_rounds if request.rounds is None else request.rounds
+    if rounds < search.FEWEST_ROUNDS:
+        raise UsageError(
+            f"--rounds is {rounds}; a step is told from its noise in {search.FEWEST_ROUNDS} rounds at least"
+        )
+    shas = repository.between(*_ends(request.span))
+    make = quick_method if request.quick else default_method
+    options = RunOptions(
+        device=request.device,
+        rounds=rounds,
+        confirm_rounds=0,
+        suite_paths=settings.suites,
+        methods={"cuda": make("cuda"), "cpu": make("cpu")},
+        case_timeout_s=settings.case_timeout,
+        seed=secrets.randbits(32),
+    )
+    url = config.database_url(request.database, settings) or default_url()
+    with Store.open(url) as store, tempfile.TemporaryDirectory(prefix="perftrack-") as scratch:
+        return _Bisection(request, repository, store, talk, Path(scratch), options, shas).report()
+
+
+def _ends(span: str) -> tuple[str, str]:
+    good, dots, bad = span.partition("..")
+    if not dots or not good or bad.startswith("."):
+        raise UsageError(f"{span!r} is no pair of commits: write GOOD..BAD, for example v1.2..HEAD")
+    return good, bad or "HEAD"
+
+
+class _LacksCaseError(UsageError):
+    """A commit that cannot be collected, or does not declare the case."""
+
+
+@dataclass
+class _Bisection:
+    request: Request
+    repository: Repository
+    store: Store
+    talk: Talk
+    scratch: Path
+    options: RunOptions
+    shas: list[str]
+    tested: dict[int, Tested] = field(default_factory=dict)
+
+    def report(self) -> BisectReport:
+        """Both ends, then commit by commit."""
+        last = len(self.shas) - 1
+        good, bad = self._revision(0), self._revision(last)
+        suite, key = self._case()
+        self.options = msgspec.structs.replace(self.options, suites=(suite,), expression=f"{suite}::{key}")
+        self.talk.say(f"good    {good.label} {good.subject}")
+        self.talk.say(f"bad     {bad.label} {bad.subject}, {last} commits")
+        ends, run_uid = self._end(bad, key)
+        interval = Interval(*stats.ratio_interval(ends.ratios, search.CONFIDENCE))
+        self._check(ends, interval, good, bad)
+        self.options = msgspec.structs.replace(self.options, rounds=search.rounds_needed(ends.ratios))
+        self.talk.say(f"step    {spell(interval.point)}: {self.options.rounds} rounds a commit between the ends")
+        self.tested[last] = self._tested(bad, "bad", ends, run_uid)
+        answers = self._search(ends, interval.point)
+        left = search.culprits(len(self.shas), answers)
+        before, after = search.bracket(len(self.shas), answers)
+        return BisectReport(
+            suite=suite,
+            case=key,
+            variant=ends.variant,
+            device_class=ends.device_class,
+            good=good.label,
+            bad=bad.label,
+            commits=last,
+            step=interval,
+            rounds=self.options.rounds,
+            found=tuple(self.tested[place] for place in left),
+            before=self.tested.get(before),
+            change=self._change(after) / self._change(before),
+            tested=tuple(self.tested[place] for place in sorted(self.tested)),
+        )
+
+    def _change(self, place: int) -> float:
+        """Of a measured commit from the good end, which is 1."""
+        change = self.tested[place].change if place else None
+        return change.point if change else 1.0
+
+    def _search(self, ends: Finding, step: float) -> dict[int, Answer]:
+        answers: dict[int, Answer] = {}
+        while (place := search.next_place(len(self.shas), answers)) is not None:
+            self.tested[place] = one = self._look(self._revision(place), ends, step)
+            answers[place] = one.answer
+            said = spell(one.change.point) if one.change else one.message
+            self.talk.say(f"{one.answer:<7} {one.commit} {one.subject}: {said}")
+        return answers
+
+    def _revision(self, place: int) -> Revision:
+        return self.repository.revision(self.shas[place])
+
+    def _case(self) -> tuple[str, str]:
+        """Suite and key of the case at the good end."""
+        named, _, key = self.request.case.rpartition("::")
+        trees = self._export(self._revision(0))
+        known = trees.cases("head")
+        found = sorted({one.suite for one in known if one.key == key and named in {"", one.suite}})
+        where = trees.head.label
+        if not found:
+            broken = f"; {trees.problems[0]}" if trees.problems else ""
+            raise UsageError(
+                f"{where} declares no case {self.request.case!r}: give a whole key, as a report prints it{broken}"
+            )
+        if len(found) > 1:
+            raise UsageError(f"the suites {', '.join(found)} of {where} have a case {key!r}: write {found[0]}::{key}")
+        self._check_variant([one for one in known if (one.suite, one.key) == (found[0], key)])
+        return found[0], key
+
+    def _check_variant(self, cases: Sequence[Case]) -> None:
+        names = [
+            name
+            for name in dict.fromkeys(name for one in cases for name in one.variants)
+            if name not in {cases[0].baseline, *NEVER_GATED}
+        ]
+        if self.request.variant and self.request.variant not in names:
+            raise UsageError(
+                f"--variant {self.request.variant!r} is no candidate of this case: there is {', '.join(names)}"
+            )
+
+    def _end(self, bad: Revision, key: str) -> tuple[Finding, str]:
+        """What the bad end says of the variant that was asked for, else of that with the clearest step; and its run."""
+        findings, run_uid = self._measure(bad, key)
+        wanted = [one for one in findings if self.request.variant in {"", one.variant}]
+        timed = [one for one in wanted if len(one.ratios) >= search.FEWEST_ROUNDS]
+        if not timed:
+            why = next((one.message or one.verdict.value for one in wanted), "it was not measured")
+            raise IncompleteError(f"{bad.label} has no time that could be compared with the good end's: {why}")
+        if len(classes := sorted({one.device_class for one in timed})) > 1:
+            raise UsageError(f"{key} ran on {', '.join(classes)}: choose one with -d")
+        return min(timed, key=lambda one: stats.ratio_p_value(one.ratios)), run_uid
+
+    def _check(self, ends: Finding, interval: Interval, good: Revision, bad: Revision) -> None:
+        if not search.is_step(ends.ratios):
+            low, high = (spell(bound) for bound in (interval.low, interval.high))
+            raise IncompleteError(
+                f"{bad.label} and {good.label} do not differ in {ends.case_key} {ends.variant} beyond the noise: "
+                f"{spell(interval.point)}, 99 % interval {low} to {high} in {len(ends.ratios)} rounds; there is no "
+                f"step to look for, unless --rounds {2 * len(ends.ratios)} shows one"
+            )
+
+    def _look(self, revision: Revision, ends: Finding, step: float) -> Tested:
+        """What one commit between the ends says."""
+        try:
+            findings, run_uid = self._measure(revision, ends.case_key)
+        except (_LacksCaseError, IncompleteError) as error:
+            return self._skipped(revision, str(error))
+        same = (ends.variant, ends.device_class)
+        found = next((one for one in findings if (one.variant, one.device_class) == same), None)
+        if found is None or len(found.ratios) < search.FEWEST_ROUNDS:
+            why = (found.message or found.verdict.value) if found else f"no variant {ends.variant}"
+            return self._skipped(revision, why, run_uid)
+        answer = search.classify(stats.geometric_mean(found.ratios), step)
+        return self._tested(revision, answer, found, run_uid)
+
+    def _skipped(self, revision: Revision, why: str, run_uid: str = "") -> Tested:
+        return Tested(
+            commit=revision.label,
+            sha=revision.sha,
+            subject=revision.subject,
+            answer="skipped",
+            message=why,
+            run=run_uid,
+        )
+
+    def _tested(self, revision: Revision, answer: Answer, found: Finding, run_uid: str) -> Tested:
+        return Tested(
+            commit=revision.label,
+            sha=revision.sha,
+            subject=revision.subject,
+            answer=answer,
+            change=found.change,
+            rounds=len(found.ratios),
+            run=run_uid,
+        )
+
+    def _export(self, revision: Revision, base: Revision | None = None) -> Trees:
+        compared = Compared(self.repository, revision, base, "the good end of a bisection")
+        return export(compared, self.options.suite_paths, self.scratch)
+
+    def _with_case(self, revision: Revision, good: Revision, key: str) -> Trees:
+        try:
+            trees = self._export(revision, good)
+        except UsageError as error:
+            raise _LacksCaseError(str(error)) from error
+        (suite,) = self.options.suites
+        if not any((one.suite, one.key) == (suite, key) for one in trees.cases("head")):
+            raise _LacksCaseError(trees.collected["head"].problems.get(suite, f"{revision.label} has no case {key}"))
+        return trees
+
+    def _measure(self, revision: Revision, key: str) -> tuple[list[Finding], str]:
+        """Findings of a commit beside the good end, stored or new, and their run."""
+        good = self._revision(0)
+        run = self._stored(revision, good)
+        if run is None or run.state != "complete":
+            trees = self._with_case(revision, good, key)
+            run = run or self._new_run(revision, good, trees)
+            self.talk.say(
+                f"measure {revision.label} {revision.subject}, {run.options.rounds} rounds, run {run.uid[:8]}"
+            )
+            Execution(run, trees, self.store, self.talk).measure(self.request.address)
+        else:
+            self.talk.say(f"stored  {revision.label} {revision.subject}, run {run.uid[:8]}")
+        return self.store.load_run(run.uid).findings, run.uid
+
+    def _stored(self, revision: Revision, good: Revision) -> Run | None:
+        """The newest run of this very question, whole or interrupted."""
+        for entry in self.store.runs(repo=self.repository.name):
+            run = entry.run
+            same = run.head.sha == revision.sha and not run.head.dirty and run.base and run.base.sha == good.sha
+            if same and msgspec.structs.replace(run.options, seed=self.options.seed) == self.options:
+                return run
+        return None
+
+    def _new_run(self, revision: Revision, good: Revision, trees: Trees) -> Run:
+        return Run(
+            uid=secrets.token_hex(16),
+            repo=self.repository.name,
+            head=revision,
+            base=good,
+            base_note=trees.base_note,
+            options=self.options,
+            started_us=time.time_ns() // 1000,
+            problems=trees.problems,
+        )

@@ -1,0 +1,128 @@
+"""The answer of `perftrack judge --replay`: its value and its text."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from perftrack import stats
+from perftrack.foreign import plain
+from perftrack.judge.life import State, day
+from perftrack.report import words
+from perftrack.report.layout import Line, Look, entry, line, table, wrap
+from perftrack.report.text import draw
+
+SCHEMA = "perftrack.replay/1"
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """A change of level of one series, and after which commit it was told first."""
+
+    repo: str
+    suite: str
+    case: str
+    device_class: str
+    variant: str
+    direction: int
+    """+1 slower, -1 faster."""
+    change: float
+    """Time since ÷ time before, of what was known when it was told."""
+    commit: str
+    sha: str
+    subject: str
+    committed_us: int
+    seen: str
+    seen_sha: str
+    delay: int
+    """Measured or not, the commits of the series from the change to its telling; 0 is the very commit."""
+    regression: int | None = None
+    """Remembered at that commit, or at most two commits of the series from it, for the same case; None: unknown."""
+    state: State | None = None
+
+
+class Untold(msgspec.Struct, frozen=True, kw_only=True):
+    """A case of a remembered slowdown, neither invalid nor infra, that these rules did not tell."""
+
+    regression: int
+    state: State
+    suite: str
+    case: str
+    device_class: str
+    variant: str
+    commit: str
+
+
+class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What the rules would have told, as JSON: `perftrack.replay/1`. Fields are added, never renamed."""
+
+    schema: Literal["perftrack.replay/1"] = SCHEMA
+    series: int
+    commits: int
+    """Different ones, of all series."""
+    values: int
+    """Times of one series at one commit; each was the newest once."""
+    first: str
+    last: str
+    told: tuple[Told, ...]
+    """In the order of the commits that they were told at."""
+    false_alarms: int
+    """Slowdowns among them that somebody marked invalid."""
+    untold: tuple[Untold, ...] = ()
+
+
+def text(report: ReplayReport, look: Look | None = None) -> str:
+    """What was told, the newest last, then the counts, the delays and the false alarms."""
+    look = look or Look()
+    several = len({one.repo for one in report.told}) > 1
+    lines: list[Line] = [
+        line(f"REPLAY  {report.series} series, {report.commits} commits {report.first}..{report.last}", "bold")
+    ]
+    if report.told:
+        cells = [_cells(one, several=several) for one in report.told]
+        lines += [line(), *table(COLUMNS, cells, look.width, align="llrrll"), line()]
+    lines += entry("told", _counts(report.told), look.width)
+    if report.told:
+        delays = [one.delay for one in report.told]
+        said = f"{stats.median(delays):.0f} commits (median), {max(delays)} at most, {delays.count(0)} at once"
+        lines += entry("delay", said, look.width)
+    lines += entry("false", _false(report), look.width)
+    for one in report.untold:
+        where = f"{one.suite}: {one.case} {one.variant} on {one.device_class}"
+        lines += entry(
+            "untold", f"regression {one.regression} ({one.state.value}) since {one.commit}, {where}", look.width
+        )
+    return draw([*lines, *(line(one, "dim") for one in wrap(EXPLAINED, look.width))], look)
+
+
+COLUMNS = ("commit", "told at", "delay", "change", "case", "remembered")
+
+EXPLAINED = (
+    "The rules of the history alone, each commit judged by what lay before it; nothing of this was stored. Delay = "
+    "commits of the series from the change to its telling. False = told, and marked invalid."
+)
+
+
+def _cells(one: Told, *, several: bool) -> list[str]:
+    repo = f"{one.repo} " if several else ""
+    known = f"{one.regression} {one.state.value}" if one.state else ""
+    return [
+        plain(f"{repo}{one.commit} {day(one.committed_us)} {one.subject}"),
+        one.seen,
+        str(one.delay),
+        words.effect(one.change),
+        f"{one.suite}: {one.case} {one.variant} on {one.device_class}",
+        known or words.NOT_KNOWN,
+    ]
+
+
+def _counts(told: Sequence[Told]) -> str:
+    slower = sum(one.direction > 0 for one in told)
+    states = Counter(one.state for one in told if one.state)
+    known = ", ".join(f"{states[state]} {state.value}" for state in State if states[state])
+    return f"{slower} slower, {len(told) - slower} faster" + (f"; of regressions {known}" if known else "")
+
+
+def _false(report: ReplayReport) -> str:
+    share = 1000 * report.false_alarms / report.values if report.values else 0.0
+    return f"{report.false_alarms} marked invalid: {share:.2f} in 1000 values of {report.values}"

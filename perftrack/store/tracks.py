@@ -1,0 +1,151 @@
+"""Tracks: the stored times of one variant of a case, one a commit, as the rules of the history read them."""
+
+import math
+from collections.abc import Sequence
+from itertools import groupby, pairwise
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+
+from perftrack import judge
+from perftrack.declare import NEVER_GATED
+from perftrack.store import glob, read
+from perftrack.store.columns import is_one_of
+from perftrack.store.schema import device as device_table
+from perftrack.store.schema import (
+    device_class,
+    environment,
+    kernel_case,
+    method,
+    result,
+    revision,
+    run,
+    series,
+    suite,
+)
+from perftrack.store.value import StoredRevision
+
+
+class Track(msgspec.Struct, frozen=True, kw_only=True):
+    """One variant of one case on one device class, oldest commit first; all tuples are equally long."""
+
+    repo: str
+    suite: str
+    case_key: str
+    device_class: str
+    variant: str
+    revisions: tuple[StoredRevision, ...]
+    times_s: tuple[float | None, ...]
+    """None: measured, without a time."""
+    segments: tuple[str, ...]
+    """Identity of environment and method, `environment/method`; they may differ where there is a time only."""
+    cards: tuple[str, ...]
+    """UUID of the device that gave the time; empty where it is unknown."""
+
+    @property
+    def borders(self) -> list[int]:
+        """Where another environment or method starts: the first commit of it that has a time."""
+        known = [at for at, seconds in enumerate(self.times_s) if seconds is not None]
+        return [at for before, at in pairwise(known) if self.segments[before] != self.segments[at]]
+
+    @property
+    def values(self) -> list[float]:
+        """The times as the rules take them: NaN where there is none."""
+        return [math.nan if seconds is None else seconds for seconds in self.times_s]
+
+    def changes(self) -> list[tuple[int, int]]:
+        """Where a new level begins, and whether it lies higher (+1, slower) or lower (-1): `judge.change_points`."""
+        return judge.change_points(self.values, borders=self.borders, cards=self.cards)
+
+
+_IS_CANDIDATE = sa.and_(series.c.variant != series.c.baseline, series.c.variant.not_in(NEVER_GATED))
+
+_QUESTION = (
+    sa.select(
+        series.c.case_id,
+        series.c.device_class_id,
+        series.c.variant,
+        result.c.revision_id,
+        result.c.time_s,
+        result.c.environment_id,
+        series.c.method_id,
+        result.c.device_id,
+    )
+    .join_from(series, result, result.c.series_id == series.c.id)
+    .join(run, result.c.run_id == run.c.id)
+    .join(revision, result.c.revision_id == revision.c.id)
+    .where(revision.c.dirty == 0)
+    .order_by(
+        series.c.case_id,
+        series.c.device_class_id,
+        series.c.variant,
+        revision.c.repo,
+        revision.c.position.is_(None),
+        revision.c.position,
+        revision.c.committed_us,
+        revision.c.id,
+        result.c.time_s.is_(None),
+        result.c.side.desc(),
+        run.c.started_us,
+        run.c.id,
+    )
+)
+
+
+def tracks(connection: sa.Connection, *, of: str = "*", device: str = "*", variant: str = "") -> list[Track]:
+    """Of a suite of the name `of`, or of cases whose key it is or matches; by repository, suite, case, class, variant.
+
+    `device` is a device class or a pattern with * and ?; an empty `variant` means every candidate. Uncommitted changes
+    are no part of a history. Of a commit that was measured several times the first time counts that it was the head,
+    as when it came; where it never was, the first time as a base.
+    """
+    names = _Names(connection)
+    keys = set(glob.matching(of, {key for _, key in names.cases.values()}))
+    cases = [number for number, (suite_name, key) in names.cases.items() if suite_name == of or key in keys]
+    classes = set(glob.matching(device, names.classes.values()))
+    where = [
+        is_one_of(series.c.case_id, cases),
+        is_one_of(series.c.device_class_id, [number for number, name in names.classes.items() if name in classes]),
+        series.c.variant == variant if variant else _IS_CANDIDATE,
+    ]
+    known = {one.id: one for one in read.revisions(connection, None, "")}
+    rows = connection.execute(_QUESTION.where(*where)).all()
+    made: list[Track] = []
+    for (case, of_class, of_variant, repo), part in groupby(rows, lambda row: (*row[:3], known[row[3]].repo)):
+        one_a_commit = [next(measured) for _, measured in groupby(part, lambda row: row[3])]
+        made.append(_track(names, (case, of_class, of_variant, repo), one_a_commit, known))
+    return sorted(made, key=lambda one: (one.repo, one.suite, one.case_key, one.device_class, one.variant))
+
+
+class _Names:
+    """Of what a row names by number."""
+
+    def __init__(self, connection: sa.Connection) -> None:
+        question = sa.select(kernel_case.c.id, suite.c.name, kernel_case.c.key).join(
+            suite, kernel_case.c.suite_id == suite.c.id
+        )
+        self.cases: dict[int, tuple[str, str]] = {row[0]: (row[1], row[2]) for row in connection.execute(question)}
+        self.classes = _by_number(connection, device_class.c.id, device_class.c.name)
+        self.environments = _by_number(connection, environment.c.id, environment.c.digest)
+        self.methods = _by_number(connection, method.c.id, method.c.digest)
+        self.cards = _by_number(connection, device_table.c.id, device_table.c.uuid)
+
+
+def _by_number(connection: sa.Connection, number: sa.Column[int], name: sa.Column[str]) -> dict[int, str]:
+    return {row[0]: row[1] for row in connection.execute(sa.select(number, name))}
+
+
+def _track(names: _Names, key: tuple[Any, ...], rows: Sequence[Any], known: dict[int, StoredRevision]) -> Track:
+    suite_name, case_key = names.cases[key[0]]
+    return Track(
+        repo=key[3],
+        suite=suite_name,
+        case_key=case_key,
+        device_class=names.classes[key[1]],
+        variant=key[2],
+        revisions=tuple(known[row[3]] for row in rows),
+        times_s=tuple(row[4] for row in rows),
+        segments=tuple(f"{names.environments.get(row[5], '')}/{names.methods[row[6]]}" for row in rows),
+        cards=tuple(names.cards.get(row[7], "") for row in rows),
+    )

@@ -1,0 +1,199 @@
+"""`perftrack bisect`: what it refuses, and what it answers from measurements that are all stored."""
+
+from pathlib import Path
+
+import pytest
+
+from perftrack import stats
+from perftrack.errors import IncompleteError, UsageError
+from perftrack.judge.value import Finding, Interval
+from perftrack.measure.methods import default_method
+from perftrack.model import (
+    Case,
+    Device,
+    JobResult,
+    Measurement,
+    Run,
+    RunOptions,
+    Status,
+    Traffic,
+    Verdict,
+)
+from perftrack.pipeline.bisect import Request, bisect
+from perftrack.report import bisect as shown
+from perftrack.report.layout import Look
+from perftrack.revision import Repository
+from perftrack.store import Store
+
+SUITE = """
+from perftrack.declare import benchmark
+
+
+def build(x, **_):
+    return (lambda: None), x
+
+
+@benchmark(
+    variants={"unfused": build, "fused": build},
+    reference=lambda x, **_: x,
+    axes={"n": [4]},
+    traffic=lambda n, **_: {"reads": 8 * n, "writes": 8 * n},
+)
+def nothing(rng, n):
+    '''Nothing.'''
+    return rng.normal((n,), "float64")
+"""
+
+
+class Listener:
+    """Nothing is to be heard."""
+
+    def say(self, text):
+        raise AssertionError(text)
+
+
+def ask(repo, tmp_path, case, span, **more):
+    database = str(tmp_path / "perf.db")
+    bisect(Request(start=repo.root, case=case, span=span, database=database, **more), Listener())
+
+
+@pytest.fixture
+def two(repo):
+    suites = {"bench/one.py": SUITE, "bench/two.py": SUITE}
+    repo.commit("first", {"pyproject.toml": '[tool.perftrack]\nsuites = ["bench"]\n', **suites})
+    repo.commit("second", {"README.md": "words"})
+    return repo
+
+
+@pytest.mark.parametrize(
+    ("case", "span", "more", "said"),
+    [
+        ("nothing[n=4]", "HEAD", {}, "write GOOD..BAD"),
+        ("nothing[n=4]", "..HEAD", {}, "write GOOD..BAD"),
+        ("nothing[n=4]", "HEAD~1...HEAD", {}, "write GOOD..BAD"),
+        ("nothing[n=4]", "HEAD..HEAD~1", {}, "does not have HEAD behind it"),
+        ("nothing[n=4]", "HEAD..", {}, "both are"),
+        ("nothing[n=4]", "HEAD~1..nowhere", {}, "unknown revision 'nowhere'"),
+        ("nothing[n=4]", "HEAD~1..HEAD", {"rounds": 1}, "--rounds is 1"),
+        ("nothing[n=4]", "HEAD~1..HEAD", {}, "write one::nothing[n=4]"),
+        ("one::nothing", "HEAD~1..HEAD", {}, "declares no case 'one::nothing'"),
+        ("one::nothing[n=4]", "HEAD~1..HEAD", {"variant": "unfused"}, "there is fused"),
+    ],
+)
+def test_a_question_without_an_answer_is_refused_in_a_sentence(two, tmp_path: Path, case, span, more, said):
+    with pytest.raises(UsageError) as raised:
+        ask(two, tmp_path, case, span, **more)
+    assert said in str(raised.value)
+
+
+def test_commits_are_those_of_the_first_parents(repo):
+    good = repo.commit("good")
+    repo.git("checkout", "-q", "-b", "side")
+    repo.commit("on the side", {"side.txt": "1"})
+    repo.git("checkout", "-q", "main")
+    own = repo.commit("own", {"own.txt": "1"})
+    repo.git("merge", "-q", "--no-ff", "-m", "merge", "side")
+    last = repo.commit("last")
+    shas = Repository.discover(repo.root).between(good, "HEAD")
+    assert shas == [good, own, repo.git("rev-parse", "HEAD~1"), last]
+
+
+KEY = "nothing[n=4]"
+CASE = Case(
+    suite="one", benchmark="nothing", key=KEY, backend="cpu", params={"n": 4}, variants=("unfused", "fused"),
+    traffic=Traffic(read_bytes=32, write_bytes=32), min_effect=0.02,
+)  # fmt: skip
+CPU = Device(uuid="CPU-a", name="EPYC", backend="cpu", device_class="EPYC-2c", node="n", memory_bytes=1)
+RESULT = JobResult(
+    suite="one", case_key=KEY, device_class=CPU.device_class, round=1, attempt=1, status=Status.OK,
+    device_uuid=CPU.uuid, measurements=(Measurement(side="head", variant="fused", status=Status.OK),),
+)  # fmt: skip
+ENDS = (1.10, 1.11, 1.09, 1.10, 1.10)
+
+
+class Quiet:
+    def __init__(self):
+        self.said = []
+
+    def say(self, text):
+        self.said.append(text)
+
+
+def line(repo, count):
+    """A repository of so many commits after the good one, whose ids come back, the good one first."""
+    files = {"pyproject.toml": '[tool.perftrack]\nsuites = ["bench"]\n', "bench/one.py": SUITE}
+    return [repo.commit(f"commit {number}", files if not number else None) for number in range(count + 1)]
+
+
+def store_runs(repo, tmp_path, shas, said, rounds):
+    """Runs as a search leaves them: `said` has for a place the ratios of its rounds, or why there are none."""
+    repository = Repository.discover(repo.root)
+    with Store.open(str(tmp_path / "perf.db")) as store:
+        for place, ratios in said.items():
+            options = RunOptions(
+                suites=("one",), expression=f"one::{KEY}", rounds=rounds if place < len(shas) - 1 else 5,
+                confirm_rounds=0, suite_paths=("bench",), seed=place,
+                methods={name: default_method(name) for name in ("cuda", "cpu")},
+            )  # fmt: skip
+            run = Run(
+                uid=f"{place + 1:032x}", repo=repository.name, head=repository.revision(shas[place]),
+                base=repository.revision(shas[0]), base_note="", options=options, started_us=place + 1,
+            )  # fmt: skip
+            store.begin_run(run)
+            store.add_job(run.uid, CASE, RESULT, CPU)
+            broken = isinstance(ratios, str)
+            finding = Finding(
+                suite="one", case_key=KEY, device_class=CPU.device_class, variant="fused",
+                verdict=Verdict.FAILED if broken else Verdict.AMBIGUOUS, message=ratios if broken else "",
+                ratios=() if broken else ratios,
+                change=None if broken else Interval(*stats.ratio_interval(ratios)),
+            )  # fmt: skip
+            store.finish_run(run.uid, state="complete", finished_us=1, summaries=[], findings=[finding])
+
+
+def search(repo, tmp_path, shas):
+    talk = Quiet()
+    request = Request(start=repo.root, case=KEY, span=f"{shas[0]}..{shas[-1]}", database=str(tmp_path / "perf.db"))
+    return bisect(request, talk), talk.said
+
+
+def test_a_step_is_found_between_stored_commits_and_none_is_measured_again(repo, tmp_path):
+    shas = line(repo, 8)
+    steps = {4: (1.004, 1.003, 1.002, 1.003), 6: (1.09, 1.10, 1.11, 1.10), 5: (1.08, 1.09, 1.10, 1.09)}
+    store_runs(repo, tmp_path, shas, {**steps, 8: ENDS}, rounds=2)
+    report, said = search(repo, tmp_path, shas)
+    assert [one.subject for one in report.found] == ["commit 5"]
+    assert (report.before.subject, report.rounds, report.commits) == ("commit 4", 2, 8)
+    assert report.change == pytest.approx(1.09 / 1.003, rel=1e-3)
+    assert [one.answer for one in report.tested] == ["good", "bad", "bad", "bad"]
+    assert sum(text.startswith("stored") for text in said) == 4
+    text = shown.text(report, Look(width=160))
+    assert text.startswith(f"FOUND  {shas[5][:7]}: 8.7 % slower  commit 5")
+    assert "10.0 % slower at" in text
+
+
+def test_a_commit_that_fails_leaves_a_range_and_a_step_down_is_found_too(repo, tmp_path):
+    shas = line(repo, 4)
+    faster = tuple(1 / ratio for ratio in ENDS)
+    store_runs(repo, tmp_path, shas, {2: "it crashed", 1: (1.0, 1.001), 3: (0.91, 0.90), 4: faster}, rounds=2)
+    report, _ = search(repo, tmp_path, shas)
+    assert [(one.subject, one.answer) for one in report.found] == [("commit 2", "skipped"), ("commit 3", "bad")]
+    text = shown.text(report, Look(width=160))
+    assert text.startswith(f"RANGE  one of 2 commits up to {shas[3][:7]}: 9.5 % faster")
+    assert "it crashed" in text
+
+
+def test_a_step_inside_the_noise_is_refused_with_both_figures(repo, tmp_path):
+    shas = line(repo, 2)
+    store_runs(repo, tmp_path, shas, {2: (1.10, 0.95, 1.03, 1.20, 0.99)}, rounds=2)
+    with pytest.raises(
+        IncompleteError, match=r"beyond the noise: 5\.\d % slower, 99 % interval .* faster to .* slower"
+    ):
+        search(repo, tmp_path, shas)
+
+
+def test_an_end_that_fails_is_told(repo, tmp_path):
+    shas = line(repo, 2)
+    store_runs(repo, tmp_path, shas, {2: "illegal address"}, rounds=2)
+    with pytest.raises(IncompleteError, match="no time that could be compared with the good end's: illegal address"):
+        search(repo, tmp_path, shas)
