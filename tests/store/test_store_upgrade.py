@@ -142,6 +142,19 @@ def test_what_was_red_before_there_were_regressions_stays_red_and_begins_none(em
         assert database.results()["clock_mhz"].tolist() == [1972.5] * 4
 
 
+def test_a_regression_of_before_and_what_was_said_of_it(empty_url: str, tmp_path: Path) -> None:
+    old = _filled(empty_url, tmp_path, "0003")
+    assert _upgrade(old).before == "0003"
+    with Store.open(old) as store, perftrack.open(old) as database:
+        assert database.regressions()[["state", "reason", "author"]].to_numpy().tolist() == [
+            ["acknowledged", "known", "Ada"]
+        ]
+        rounds = database.rounds()
+        assert store.expire(2**62).samples == 6
+        assert database.rounds().equals(rounds)
+        assert store.problems() == []
+
+
 def _rows(url: str) -> Rows:
     """Every table's rows as they are, with the names of the columns first."""
 
