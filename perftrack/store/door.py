@@ -58,10 +58,8 @@ class Door:
         return self._transact(self._reader, work, PAUSES_S)
 
     def stream(self, question: sa.Select[*tuple[Any, ...]], size: int) -> Generator[Sequence[Any]]:
-        """Rows in parts of at most `size`, in one transaction, which ends with the generator; never tried again."""
+        """Rows in parts of at most `size`, of one instant; not tried again. The transaction ends with the generator."""
         with translated(self.address), self._reader.begin() as connection:
-            if connection.dialect.name == "postgresql":
-                connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             yield from connection.execution_options(yield_per=size).execute(question).partitions()
 
     def probe(self, work: Callable[[sa.Connection], T], *, write: bool = False) -> T:
