@@ -1,5 +1,6 @@
 """`perftrack export`: stored results in another tool's format, or as a table."""
 
+import os
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -63,8 +64,16 @@ def _binary(path: Path | None, kind: str) -> Generator[BinaryIO]:
             raise UsageError(f"{kind} is not for reading on a terminal: name a file with -o")
         yield sys.stdout.buffer
         return
+    # beside it, so that what was there stays whole until the new one is; a pipe or device is written to itself
+    part = path if path.exists() and not path.is_file() else path.with_name(f".{path.name}.part-{os.getpid()}")
     try:
-        with path.open("wb") as file:
-            yield file
+        try:
+            with part.open("wb") as file:
+                yield file
+            if part != path:
+                part.replace(path)
+        finally:
+            if part != path:
+                part.unlink(missing_ok=True)
     except OSError as error:
         raise UsageError(f"-o {path}: {error.strerror}") from error

@@ -1,6 +1,7 @@
 """Results in parts, as files, by SQL, and as speedups set against each other: all of them, in the frame's units."""
 
 import io
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -220,3 +221,18 @@ def test_a_mean_is_over_what_all_commits_have(database: tuple[Store, Database]) 
     assert len(none.geomean()) == len(none.geomean(by="suite")) == 0
     with pytest.raises(UsageError, match="the lines have suite, case, device"):
         opened.speedups().perftrack.geomean(by="vendor")
+
+
+def test_without_pyarrow_the_error_names_what_to_install(
+    database: tuple[Store, Database], url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    _, opened = database
+    (tmp_path / "r.parquet").write_text("of yesterday")
+    with pytest.raises(UsageError, match=r"pip install 'perftrack\[arrow\]'"):
+        opened.iter_results()
+    command = ["export", "--format", "parquet", "-o", str(tmp_path / "r.parquet"), "--db", url]
+    error = CliRunner().invoke(app, command, standalone_mode=False).exception
+    assert isinstance(error, UsageError)
+    assert [(one.name, one.read_text()) for one in tmp_path.glob("*r.parquet*")] == [("r.parquet", "of yesterday")]
+    assert len(opened.results()) == 12
