@@ -2,10 +2,12 @@
 
 PerftrackError
 ├── UsageError (2)             the caller can mend it: a name, a value, a file
-│   └── SuiteError             a declaration or a suite that cannot be imported
+│   ├── SuiteError             a declaration or a suite that cannot be imported
+│   └── StoreReadOnlyError
 ├── InfrastructureError (3)    no verdict: database, Ray, git, disk
 │   ├── StoreError
-│   │   └── SchemaOutdatedError
+│   │   ├── SchemaOutdatedError
+│   │   └── StoreAwayError
 │   └── PoolError
 └── IncompleteError (4)        nothing to judge: no baseline, nothing measured
 
@@ -41,6 +43,14 @@ class StoreError(InfrastructureError):
 
 class SchemaOutdatedError(StoreError):
     """The database has another schema than this program; names the command to type."""
+
+
+class StoreAwayError(StoreError):
+    """The database cannot be written now: not reached, locked or full; the same may be written later."""
+
+
+class StoreReadOnlyError(UsageError):
+    """The database's file, or its folder, may not be written."""
 
 
 class PoolError(InfrastructureError):

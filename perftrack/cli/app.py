@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from perftrack import __version__
-from perftrack.cli import files, judging
+from perftrack.cli import database, exporting, files, judging
 from perftrack.cli import output as output_file
+from perftrack.cli.opening import open_store
+from perftrack.cli.opening import option as _db
 from perftrack.errors import UsageError
 
 if TYPE_CHECKING:
     from perftrack.report import Style
 
-_db = click.option("--db", metavar="URL", help="Database: a SQLAlchemy URL or a SQLite file [env PERFTRACK_DB].")
 _device = click.option("-d", "--device", default="", metavar="CLASS", help="Device class (a glob), or `cpu`.")
 _address = click.option(
     "--address", metavar="HOST:PORT", envvar="RAY_ADDRESS", help="Ray cluster [env RAY_ADDRESS; default: here]."
@@ -119,7 +120,7 @@ def report(run: str, db: str | None, style: "Style", output: Path | None, wishes
     from perftrack.pipeline.reports import report_of
 
     outputs = output_file.outputs(style, output, wishes)
-    with outputs.failures_shown(), _store(db) as store:
+    with outputs.failures_shown(), open_store(db) as store:
         made = report_of(store, store.find_run(run))
     outputs.write(made)
     return made.exit_code
@@ -151,7 +152,7 @@ def compare(left: str, right: str, device: str, db: str | None, style: "Style") 
     from perftrack.pipeline.reports import comparison_of
     from perftrack.report import tables
 
-    with _store(db) as store:
+    with open_store(db) as store:
         made = comparison_of(store, left, right, device=device, start=Path.cwd())
     output_file.write_value(made, tables.comparison(made, _look()), style)
 
@@ -166,7 +167,7 @@ def history(case: str, variant: str, last: int, device: str, db: str | None, sty
     from perftrack.pipeline.reports import histories_of
     from perftrack.report import tables
 
-    with _store(db) as store:
+    with open_store(db) as store:
         made = histories_of(store, case, device=device, variant=variant, last=last)
     look = _look()
     output_file.write_value(made, "\n\n".join(tables.history(series, look) for series in made), style)
@@ -180,7 +181,7 @@ def regressions(only_open: bool, db: str | None, style: "Style") -> None:  # noq
     from perftrack.pipeline.life import rows
     from perftrack.report import tables
 
-    with _store(db) as store:
+    with open_store(db) as store:
         made = rows(store, everything=not only_open)
     output_file.write_value(made, tables.regressions(made), style)
 
@@ -207,7 +208,7 @@ def ack(target: str, reason: str, until: str, state: str, db: str | None, style:
     from perftrack.pipeline.life import ack as mark
     from perftrack.report import tables
 
-    with _store(db) as store:
+    with open_store(db) as store:
         made = mark(store, target, reason=reason, state=State(state), until=until, start=Path.cwd())
     output_file.write_value(made, tables.regressions(made), style)
 
@@ -227,36 +228,10 @@ def devices(device: str, address: str | None, style: "Style") -> None:
 
 
 app.add_command(files.import_)
-app.add_command(files.export)
+app.add_command(exporting.export)
 app.add_command(judging.judge)
 app.add_command(judging.bisect)
-
-
-@app.group()
-def db() -> None:
-    """Look after the database."""
-
-
-@db.command()
-@_options(_db)
-def upgrade(db: str | None) -> None:
-    """Bring the database to this program's schema."""
-    with _store(db, checked=False) as store:
-        done = store.upgrade()
-    if done.before == done.after:
-        click.echo(f"{done.after}, nothing to do")
-    else:
-        click.echo(f"{done.before or 'empty'} -> {done.after}")
-    if done.copy is not None:
-        click.echo(f"as it was before: {done.copy}")
-
-
-@db.command()
-@_options(_db)
-def current(db: str | None) -> None:
-    """Print the database's schema revision."""
-    with _store(db, checked=False) as store:
-        click.echo(store.current() or "empty")
+app.add_command(database.db)
 
 
 @app.command()
@@ -305,11 +280,3 @@ def _look() -> Any:
     from perftrack.report import text
 
     return text.look(terminal=sys.stdout.isatty())
-
-
-def _store(db: str | None, *, checked: bool = True) -> Any:
-    from perftrack import config
-    from perftrack.store import Store, default_url
-
-    url = config.database_url(db, config.settings_near(Path.cwd())) or default_url()
-    return Store.open(url, create=False, checked=checked)

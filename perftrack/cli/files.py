@@ -1,21 +1,18 @@
-"""`perftrack import` and `perftrack export`: other tools' files."""
+"""`perftrack import`: other tools' files."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from perftrack.cli import output as output_file
-from perftrack.errors import UsageError
+from perftrack.cli.opening import open_store
+from perftrack.cli.opening import option as _db
 
 if TYPE_CHECKING:
     from perftrack.pipeline.imports import FileReport
 
 # as in perftrack.interop, which is not imported for `--help`; a test compares them
 FORMATS = ("pytest-benchmark", "google-benchmark", "nvbench", "asv", "github-action-benchmark", "bencher", "go")
-EXPORTS = ("bencher", "github-action-benchmark", "openmetrics")
-
-_db = click.option("--db", metavar="URL", help="Database: a SQLAlchemy URL or a SQLite file [env PERFTRACK_DB].")
 
 
 @click.command("import")
@@ -47,7 +44,7 @@ def import_(
         suite=suite,
         device=device,
     )
-    with _store(db, create=True) as store:
+    with open_store(db, create=True) as store:
         report = imports.import_files(request, store)
     for one in report.files:
         _say(one)
@@ -82,34 +79,3 @@ def _summary(one: "FileReport") -> str:
 
 def _some(names: list[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-
-
-@click.command()
-@click.argument("run", default="latest")
-@click.option("--format", "name", type=click.Choice(EXPORTS), required=True)
-@click.option("-d", "--device", default="", metavar="CLASS", help="Only this device class (a glob).")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to a file instead of stdout.")
-@_db
-def export(run: str, name: str, device: str, output: Path | None, db: str | None) -> None:
-    """Print the results of a stored RUN (its first digits, or `latest`) in another tool's format."""
-    from perftrack.pipeline.exports import export_run
-
-    if output is not None:
-        output_file.check(output)
-    with _store(db, create=False) as store:
-        text = export_run(store, run, name, device=device)  # pyright: ignore[reportArgumentType]
-    if output is None:
-        click.echo(text, nl=False)
-        return
-    try:
-        output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"-o {output}: {error.strerror}") from error
-
-
-def _store(db: str | None, *, create: bool) -> Any:
-    from perftrack import config
-    from perftrack.store import Store, default_url
-
-    url = config.database_url(db, config.settings_near(Path.cwd())) or default_url()
-    return Store.open(url, create=create)

@@ -18,7 +18,7 @@ from perftrack.pipeline.plan import Pair
 from perftrack.pipeline.talk import Talk
 from perftrack.pipeline.trees import Trees
 from perftrack.pool.client import Note, Pool, Progress
-from perftrack.store import Store
+from perftrack.store import Spool, Store
 
 
 class Execution:
@@ -28,6 +28,7 @@ class Execution:
         self.run, self.trees, self.store, self.talk = run, trees, store, talk
         self.devices: list[Device] = []
         self.problems = list(run.problems)
+        self.spool, self.away = Spool(store, run.uid), False
 
     def measure(self, address: str | None) -> None:
         """All rounds on all devices, then the verdict, stored."""
@@ -51,6 +52,7 @@ class Execution:
                 self.run = msgspec.structs.replace(self.run, expected_jobs=planned)
                 self.store.begin_run(self.run)
                 begun = True
+                self._replay()
                 self._run_jobs(pool, "measure", plan.jobs(pairs, first_rounds, self.store.done_jobs(self.run.uid)))
                 findings = self._judge(pairs, first_rounds)
                 findings = self._confirm(pool, pairs, findings)
@@ -104,6 +106,13 @@ class Execution:
                         self.talk.advance()
         finally:
             self.talk.end()
+        self._replay()
+
+    def _replay(self) -> None:
+        """What was kept while the database was away goes in before anything is asked of it."""
+        if count := self.spool.replay():
+            self.talk.say(f"stored  {count} jobs that were kept while the database was away")
+        self.away = False
 
     def _keep(
         self, result: JobResult, cases: dict[tuple[str, str, str], plan.Case], devices: dict[str, Device]
@@ -112,7 +121,10 @@ class Execution:
         device = devices.get(result.device_uuid) or next(
             d for d in self.devices if d.device_class == result.device_class
         )
-        self.store.add_job(self.run.uid, case, result, device)
+        stored = self.spool.add(case, result, device)
+        if not stored and not self.away:
+            self.talk.say(f"problem {self.spool.problem}; finished jobs are kept in {self.spool.path} meanwhile")
+        self.away = not stored
 
     def _grouped(self, rounds: range) -> dict[tuple[str, str, str], list[JobResult]]:
         groups: dict[tuple[str, str, str], list[JobResult]] = {}

@@ -1,9 +1,46 @@
-"""`perftrack export`: one stored run in another tool's format."""
+"""`perftrack export`: one stored run in another tool's format, or results as a table."""
+
+from dataclasses import dataclass
+from typing import BinaryIO, Literal
 
 from perftrack.errors import UsageError
 from perftrack.interop.export import ExportName, export
 from perftrack.store import Store
+from perftrack.store.frames import Database
 from perftrack.store.glob import matching
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which results a table has; an empty one is every result. Patterns take * and ?."""
+
+    run: str | None = None
+    case: str | None = None
+    suite: str | None = None
+    device: str | None = None
+    variant: str | None = None
+    branch: str | None = None
+    since: str | None = None
+    last: int | None = None
+
+
+def export_table(store: Store, file: BinaryIO, kind: Literal["csv", "parquet", "arrow"], of: Selection) -> int:
+    """Write the rows of the frame `results` to a file; how many there were.
+
+    UsageError where a run or a commit is unknown, or pyarrow is missing.
+    """
+    return Database(store).export(
+        file,
+        kind,
+        run=of.run,
+        case=of.case,
+        suite=of.suite,
+        device=of.device,
+        variant=of.variant,
+        branch=of.branch,
+        since=of.since,
+        last=of.last,
+    )
 
 
 def export_run(store: Store, run: str, name: ExportName, *, device: str) -> str:

@@ -49,7 +49,7 @@ def submit(request: Request, talk: Talk) -> Report:
     settings = config.resolve(repository.root)
     url = config.database_url(request.database, settings) or default_url()
     with Store.open(url) as store, tempfile.TemporaryDirectory(prefix="perftrack-") as scratch:
-        resumed = store.load_run(store.find_run(request.resume)).run if request.resume else None
+        resumed = _resumed(store, request.resume) if request.resume else None
         context = (
             revisions_of(repository, resumed)
             if resumed
@@ -83,6 +83,14 @@ def _options(request: Request, settings: config.Settings) -> RunOptions:
         case_timeout_s=settings.case_timeout,
         seed=secrets.randbits(32),
     )
+
+
+def _resumed(store: Store, text: str) -> Run:
+    """The run to go on with; what is judged from samples cannot be judged again without them."""
+    uid = store.find_run(text)
+    if store.kept(uid):
+        raise UsageError(f"run {uid[:8]} is complete and its raw samples have expired: submit its revision anew")
+    return store.load_run(uid).run
 
 
 def _new_run(repository: Repository, compared: Compared, options: RunOptions, trees: Trees) -> Run:

@@ -1,6 +1,7 @@
 """The database: runs, attempts with raw samples, summaries and findings, on SQLite or PostgreSQL."""
 
 from perftrack.store.address import default_url, safe_url
+from perftrack.store.spool import Spool
 from perftrack.store.store import Store
 from perftrack.store.value import DeviceUse, FinishedJob, RunEntry, StoredRevision, StoredRun, StoredSummary
 
@@ -8,6 +9,7 @@ __all__ = [
     "DeviceUse",
     "FinishedJob",
     "RunEntry",
+    "Spool",
     "Store",
     "StoredRevision",
     "StoredRun",

@@ -8,15 +8,15 @@ import random
 import shutil
 import sqlite3
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy import exc
 
-from perftrack.errors import PerftrackError, StoreError, UsageError
+from perftrack.errors import PerftrackError, StoreAwayError, StoreError, StoreReadOnlyError, UsageError
 from perftrack.store import engine
 from perftrack.store.address import Address
 
@@ -56,6 +56,11 @@ class Door:
     def read(self, work: Callable[[sa.Connection], T]) -> T:
         """Call `work` in a transaction that only reads."""
         return self._transact(self._reader, work, PAUSES_S)
+
+    def stream(self, question: sa.Select[*tuple[Any, ...]], size: int) -> Generator[Sequence[Any]]:
+        """Rows in parts of at most `size`, of one instant; not tried again. The transaction ends with the generator."""
+        with translated(self.address), self._reader.begin() as connection:
+            yield from connection.execution_options(yield_per=size).execute(question).partitions()
 
     def probe(self, work: Callable[[sa.Connection], T], *, write: bool = False) -> T:
         """As `read` or `write`, but a database that does not answer is an error at once."""
@@ -120,12 +125,12 @@ _NO_ENTRY = f"cannot be opened for writing: mend the rights of the file and its 
 
 _SQLITE_ERRORS: dict[int, tuple[type[PerftrackError], str]] = {
     sqlite3.SQLITE_NOTADB: (UsageError, f"is not an SQLite database; {_ELSEWHERE}"),
-    sqlite3.SQLITE_FULL: (StoreError, _FULL),
-    sqlite3.SQLITE_BUSY: (StoreError, _LOCKED),
-    sqlite3.SQLITE_LOCKED: (StoreError, _LOCKED),
-    sqlite3.SQLITE_READONLY: (UsageError, _NO_ENTRY),
-    sqlite3.SQLITE_CANTOPEN: (UsageError, _NO_ENTRY),
-    sqlite3.SQLITE_PERM: (UsageError, _NO_ENTRY),
+    sqlite3.SQLITE_FULL: (StoreAwayError, _FULL),
+    sqlite3.SQLITE_BUSY: (StoreAwayError, _LOCKED),
+    sqlite3.SQLITE_LOCKED: (StoreAwayError, _LOCKED),
+    sqlite3.SQLITE_READONLY: (StoreReadOnlyError, _NO_ENTRY),
+    sqlite3.SQLITE_CANTOPEN: (StoreReadOnlyError, _NO_ENTRY),
+    sqlite3.SQLITE_PERM: (StoreReadOnlyError, _NO_ENTRY),
     sqlite3.SQLITE_CONSTRAINT: (StoreError, "refuses a value"),
     sqlite3.SQLITE_CORRUPT: (StoreError, f"is damaged: restore a copy, or {_ELSEWHERE}"),
 }
@@ -150,15 +155,15 @@ def _is_full(address: Address, error: sqlite3.Error) -> bool:
 def _server_error(error: exc.DBAPIError, address: Address) -> StoreError:
     label, state, text = address.label, _state(error), _first_line(error.orig)
     if state == "53100":
-        return StoreError(f"{label} {_FULL} ({text})")
+        return StoreAwayError(f"{label} {_FULL} ({text})")
     if state in _RETRIED_STATES:
-        return StoreError(f"{label} stays locked by other programs ({text}); try again later")
+        return StoreAwayError(f"{label} stays locked by other programs ({text}); try again later")
     if state in {"42501", "25006"}:
-        return StoreError(f"{label} may not be written by this user ({text}): grant the right, or {_ELSEWHERE}")
+        return StoreAwayError(f"{label} may not be written by this user ({text}): grant the right, or {_ELSEWHERE}")
     if isinstance(error, exc.IntegrityError):
         return StoreError(f"{label} refuses a value: {text}")
     if error.connection_invalidated or _is_connection_failure(error):
-        return StoreError(f"{label} cannot be reached: {text}")
+        return StoreAwayError(f"{label} cannot be reached: {text}")
     return StoreError(f"{label}: {text}")
 
 

@@ -75,6 +75,33 @@ def reader(address: Address) -> sa.Engine:
     return _sqlite(connect, begin="BEGIN", size=4)
 
 
+def back_up(path: Path, place: Path) -> None:
+    """Copy a SQLite database to a new file, as it is at one instant, while others write.
+
+    The name appears when the copy is whole. Raises UsageError, StoreError or sqlite3.Error.
+    """
+    if place.exists():
+        raise UsageError(f"{place} exists already: name a new file")
+    part = place.with_name(f".{place.name}.part-{os.getpid()}")
+    try:
+        part.touch(mode=0o600, exist_ok=False)
+        try:
+            _copy(path, part)
+            shutil.copymode(path, part)
+            part.rename(place)
+        except BaseException:
+            part.unlink()
+            raise
+    except OSError as error:
+        raise UsageError(f"{path} cannot be copied to {place}: {error.strerror}") from error
+
+
+def _copy(path: Path, place: Path) -> None:
+    """In one step, which is one reading transaction: it waits for no writer, and none waits for it."""
+    with closing(_open(path, _read_mode(path))) as source, closing(sqlite3.connect(place)) as copy:
+        source.backup(copy)
+
+
 def copy_aside(path: Path, suffix: str) -> Path:
     """Copy a SQLite database, as it is now, to `NAME.suffix` beside it (`NAME.suffix-2` … where that is taken).
 
@@ -85,8 +112,7 @@ def copy_aside(path: Path, suffix: str) -> Path:
         place = _new_file(path, suffix)
         try:
             shutil.copymode(path, place)
-            with closing(_open(path, _read_mode(path))) as source, closing(sqlite3.connect(place)) as copy:
-                source.backup(copy)
+            _copy(path, place)
         except BaseException:
             place.unlink()
             raise

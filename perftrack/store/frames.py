@@ -6,118 +6,34 @@ columns and dtypes as a full one; nothing is sampled or left out silently; commi
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Self, Unpack
 
-import msgspec
 import pandas as pd
-import sqlalchemy as sa
 
-from perftrack.declare import NEVER_GATED
-from perftrack.judge.value import Finding, Interval
-from perftrack.model import Method
+from perftrack.errors import UsageError
 from perftrack.store import (
     frames_accessor,
     frames_changes,
     frames_columns,
+    frames_compare,
     frames_regressions,
+    frames_results,
     frames_rounds,
     frames_runs,
-    glob,
-    read,
-    steps,
-    unpaired,
+    frames_speedups,
 )
-from perftrack.store.columns import is_one_of
 from perftrack.store.frames_columns import UNPLACED, frame
-from perftrack.store.schema import (
-    declaration,
-    device,
-    device_class,
-    environment,
-    finding,
-    kernel_case,
-    method,
-    resources,
-    result,
-    revision,
-    run,
-    series,
-    suite,
-)
+from perftrack.store.frames_results import Filters
 from perftrack.store.store import Store
-from perftrack.store.value import StoredSummary
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["UNPLACED", "Database", "Filters"]
 
 pd.api.extensions.register_dataframe_accessor("perftrack")(frames_accessor.Charts)
-
-_Where = Sequence[sa.ColumnElement[bool]]
-_Key = tuple[str, str, str, str]
-
-_branch = sa.case((result.c.side == "head", run.c.head_branch), else_=run.c.base_branch)
-
-_RESULTS: Mapping[str, sa.ColumnElement[Any]] = {
-    "repo": revision.c.repo,
-    "commit": revision.c.sha,
-    "commit_seq": sa.func.coalesce(revision.c.position, UNPLACED),
-    "dirty": revision.c.dirty,
-    "commit_time": revision.c.committed_us,
-    "measured_at": run.c.started_us,
-    "branch": _branch,
-    "suite": suite.c.name,
-    "case": kernel_case.c.key,
-    "params": declaration.c.params,
-    "device": device_class.c.name,
-    "variant": series.c.variant,
-    "baseline": series.c.baseline,
-    "verdict": sa.func.coalesce(finding.c.verdict, ""),
-    "cause": sa.func.coalesce(finding.c.cause, ""),
-    "accuracy": sa.func.coalesce(finding.c.accuracy, ""),
-    "run_id": run.c.uid,
-    "device_uuid": device.c.uuid,
-    "node": device.c.node,
-    "env_key": environment.c.digest,
-    "method_key": method.c.digest,
-    "median_us": result.c.time_s,
-    "p10_us": result.c.q10_s,
-    "p90_us": result.c.q90_s,
-    "baseline_us": result.c.baseline_s,
-    "gbps": result.c.bandwidth_bytes_per_s,
-    "tflops": result.c.flops_per_s,
-    **steps.VECTORISATION,
-    "host_us": result.c.host_s,
-    "n_samples": result.c.samples,
-    "cold": method.c.document,
-    **{name: resources.c[name] for name in ("registers", "local_bytes", "shared_bytes", "launches", "occupancy")},
-    "code_digest": resources.c.code_digest,
-}
-"""Columns of `results` that have another name than in the table `result`."""
-
-_SELECT_RESULTS = read.SUMMARIES.join(
-    finding,
-    sa.and_(
-        finding.c.run_id == result.c.run_id,
-        finding.c.case_id == series.c.case_id,
-        finding.c.device_class_id == series.c.device_class_id,
-        finding.c.variant == series.c.variant,
-        result.c.side == "head",
-    ),
-    isouter=True,
-).with_only_columns(
-    *((_RESULTS[name] if name in _RESULTS else result.c[name]).label(name) for name in frames_columns.RESULTS)
-)
-
-_ORDER = (
-    revision.c.position.is_(None),
-    revision.c.position,
-    revision.c.committed_us,
-    revision.c.id,
-    run.c.started_us,
-    run.c.id,
-    result.c.series_id,
-    result.c.side.desc(),
-)
-"""Topological; then oldest measurement first, head before base."""
 
 
 class Database:
@@ -141,104 +57,61 @@ class Database:
         """Give the connections back."""
         self._store.close()
 
-    def results(
-        self,
-        *,
-        case: str | None = None,
-        suite: str | None = None,
-        device: str | None = None,
-        variant: str | None = None,
-        since: str | None = None,
-        branch: str | None = None,
-        last: int | None = None,
-        repo: str | None = None,
-    ) -> pd.DataFrame:
+    def results(self, **filters: Unpack[Filters]) -> pd.DataFrame:
         """One row for each run × case × device class × variant × side, oldest commit first.
 
-        `since` is a commit's first digits and includes it; `last` keeps that many of the newest commits that
-        have a result among the selected.
+        The filters are those of `Filters`: case, suite, device, variant, branch, since, last, repo, run. All rows that
+        they leave are there, however many; `iter_results` gives them in parts. A renamed case has its name of today.
         """
-        where = self._where(case=case, suite_name=suite, device_name=device, variant=variant, branch=branch)
-        if since is not None or last is not None or repo is not None:
-            where.append(self._among_revisions(where, since=since, last=last, repo=repo))
-        question = _SELECT_RESULTS.where(*where).order_by(*_ORDER)
-        names = list(frames_columns.RESULTS)
+        question = frames_results.question(self._store, **filters)
         rows = self._store.read(lambda connection: connection.execute(question).all())
-        cold: dict[str, bool] = {}
-        at = names.index("cold")
-        for document in {row[at] for row in rows}:
-            cold[document] = msgspec.json.decode(document, type=Method).cache == "cold"
-        return frame(frames_columns.RESULTS, ((*row[:at], cold[row[at]], *row[at + 1 :]) for row in rows))
+        return frame(frames_columns.RESULTS, frames_results.decoded(rows))
 
-    def _where(
-        self,
-        *,
-        case: str | None,
-        suite_name: str | None,
-        device_name: str | None,
-        variant: str | None,
-        branch: str | None,
-    ) -> list[sa.ColumnElement[bool]]:
-        where: list[sa.ColumnElement[bool]] = []
-        if case is not None:
-            where.append(self._matches(series.c.case_id, kernel_case, "key", case))
-        if device_name is not None:
-            where.append(self._matches(series.c.device_class_id, device_class, "name", device_name))
-        for column, wanted in ((suite.c.name, suite_name), (series.c.variant, variant), (_branch, branch)):
-            if wanted is not None:
-                where.append(column == wanted)
-        return where
+    def iter_results(self, *, batch_rows: int = 65_536, **filters: Unpack[Filters]) -> "Iterator[pa.RecordBatch]":
+        """The rows of `results` as Arrow record batches of at most `batch_rows`, all of one instant, none left out.
 
-    def _matches(self, number: sa.ColumnElement[int], table: sa.Table, name: str, pattern: str) -> Any:
-        """Whether `number` is one of the rows of `table` whose name matches."""
-        question = sa.select(table.c[name], table.c.id)
-        named = self._store.read(lambda connection: [tuple(row) for row in connection.execute(question)])
-        fitting = set(glob.matching(pattern, [text for text, _ in named]))
-        return is_one_of(number, [each for text, each in named if text in fitting])
+        Needs no more memory than a batch, and pyarrow (`pip install 'perftrack[arrow]'`). Words are plain strings,
+        since a batch does not know the categories of the next; the schema's fields say their unit. Close the iterator,
+        or take all of it: until then the database keeps what it read from.
+        """
+        from perftrack.store import frames_arrow  # noqa: PLC0415 - pyarrow is optional
 
-    def _among_revisions(
-        self, where: _Where, *, since: str | None, last: int | None, repo: str | None
-    ) -> sa.ColumnElement[bool]:
-        question = read.SUMMARIES.where(*where).with_only_columns(result.c.revision_id).distinct()
-        found = self._store.read(lambda connection: read.revisions_of(connection, question))
-        if repo is not None:
-            found = [one for one in found if one.repo == repo]
-        if since is not None:
-            first = self._store.find_revision(repo, since).order
-            found = [one for one in found if one.order >= first]
-        if last is not None:
-            found = found[-last:] if last > 0 else []
-        return is_one_of(result.c.revision_id, [one.id for one in found])
+        return frames_arrow.batches(self._parts(batch_rows, filters))
 
-    def speedups(
-        self,
-        *,
-        case: str | None = None,
-        suite: str | None = None,
-        device: str | None = None,
-        variant: str = "fused",
-        since: str | None = None,
-        branch: str | None = None,
-        last: int | None = None,
-        repo: str | None = None,
-    ) -> pd.DataFrame:
+    def export(self, file: BinaryIO, kind: Literal["csv", "parquet", "arrow"], **filters: Unpack[Filters]) -> int:
+        """Write the rows of `results` to a file; how many there were. The columns' names say their unit.
+
+        Parquet and Arrow (the stream format) need pyarrow, and have the schema's name and the units as metadata.
+        """
+        from perftrack.store import frames_files  # noqa: PLC0415 - only here
+
+        return frames_files.write(file, kind, self._parts(65_536, filters))
+
+    def _parts(self, size: int, filters: Filters) -> "Iterator[Sequence[Sequence[Any]]]":
+        """Rows in the store's units. What is wrong with the filters is said now, not at the first row."""
+        if size < 1:
+            raise UsageError(f"batch_rows is {size}; at least one row is needed")
+        parts = self._store.stream(frames_results.question(self._store, **filters), size)
+        return (list(frames_results.decoded(part)) for part in parts)
+
+    def sql(self, query: str) -> pd.DataFrame:
+        """What one SELECT of yours gives, in the types that pandas finds; UsageError for anything that writes.
+
+        The views `results` and `findings` name everything; units are in the names, times in seconds.
+        """
+        names, rows = self._store.ask(query)
+        return pd.DataFrame.from_records(list(rows), columns=names)
+
+    def speedups(self, **filters: Unpack[Filters]) -> pd.DataFrame:
         """Baseline time ÷ time of one variant: (suite, case, device) × (commit_seq, commit); NaN = not measured.
 
         Columns are in topological order; their second level tells commits of one `commit_seq` apart (branches,
-        dirty trees). Of several measurements of one commit the newest counts.
+        dirty trees). Of several measurements of one commit the newest counts. The filters are those of `results`;
+        `variant` is `fused` where nothing else is said.
         """
-        long = self.results(
-            case=case, suite=suite, device=device, variant=variant, since=since, branch=branch, last=last, repo=repo
-        )
-        commit = long["commit"] + long["dirty"].map({True: "+dirty", False: ""}).astype("str")
-        rows, columns = ["suite", "case", "device"], ["commit_seq", "commit"]
-        cells = long[["commit_seq", "case", "speedup"]].assign(
-            suite=long["suite"].astype("str"), device=long["device"].astype("str"), commit=commit
-        )
-        newest = cells.drop_duplicates([*rows, *columns], keep="last")
-        in_order = pd.MultiIndex.from_frame(cells[columns].drop_duplicates())
-        wide = newest.pivot(index=rows, columns=columns, values="speedup")  # noqa: PD010 (pivot_table drops empty rows)
-        return wide.reindex(columns=in_order).astype("float64")
+        asked = Filters(variant="fused")
+        asked.update(filters)
+        return frames_speedups.speedup(self.results(**asked))
 
     def compare(self, base: str, head: str, *, device: str | None = None, repo: str | None = None) -> pd.DataFrame:
         """Two stored revisions (first digits of commits): one row a candidate, by (suite, case, device, variant).
@@ -250,15 +123,8 @@ class Database:
         empty: it takes the same data on both sides.
         """
         revisions = [self._store.find_revision(repo, name) for name in (base, head)]
-        before, after = (_newest(self._store.summaries(one, device)) for one in revisions)
-        judged = {
-            (one.suite, one.case_key, one.device_class, one.variant): one
-            for one in self._store.findings(revisions[0], revisions[1])
-        }
-        rows: list[tuple[Any, ...]] = []
-        for key in sorted({*before, *after}):
-            values = _paired(judged[key]) if key in judged else _unpaired(before.get(key), after.get(key))
-            rows.append((*key, *values))
+        before, after = (self._store.summaries(one, device) for one in revisions)
+        rows = frames_compare.rows(before, after, self._store.findings(revisions[0], revisions[1]))
         return frame(frames_columns.COMPARE, rows).set_index(["suite", "case", "device", "variant"])
 
     def history(self, case: str, *, device: str | None = None, variant: str | None = None) -> pd.DataFrame:
@@ -276,8 +142,12 @@ class Database:
         latest = self._store.latest_run() if run == "latest" else self._store.find_run(run)
         if latest is None:
             return frame(frames_columns.ROUNDS, ())
-        attempts = self._store.attempts(latest)
-        made = (row for attempt, counts in attempts for row in frames_rounds.rows(latest, attempt, counts=counts))
+        kept = self._store.kept(latest)
+        made = (
+            row
+            for attempt, counts in self._store.attempts(latest)
+            for row in frames_rounds.rows(latest, attempt, kept, counts=counts)
+        )
         return frame(frames_columns.ROUNDS, made)
 
     def change_points(
@@ -316,62 +186,3 @@ class Database:
     def runs(self, *, last: int | None = None, repo: str | None = None) -> pd.DataFrame:
         """The newest runs, the newest first, with the number of findings of each verdict."""
         return frame(frames_columns.RUNS, map(frames_runs.run, self._store.runs(last=last, repo=repo)))
-
-
-def _newest(points: Sequence[StoredSummary]) -> dict[_Key, StoredSummary]:
-    """The newest summary of each candidate; of a commit compared with itself, the head's."""
-    found: dict[_Key, StoredSummary] = {}
-    for point in sorted(points, key=lambda point: (point.measured_us, point.summary.side == "head")):
-        one = point.summary
-        if one.variant not in {*NEVER_GATED, point.baseline}:
-            found[one.suite, one.case_key, one.device_class, one.variant] = point
-    return found
-
-
-def _paired(found: Finding) -> tuple[Any, ...]:
-    return (
-        found.base_s,
-        found.head_s,
-        found.baseline_base_s,
-        found.baseline_head_s,
-        found.speedup_base,
-        found.speedup_head,
-        *_changes(found.speedup_base, found.speedup_head, found.change),
-        found.verdict.value,
-        found.cause.value,
-        True,
-        found.message,
-        *_errors(found.error_base, found.error_head),
-        found.accuracy.value,
-    )
-
-
-def _unpaired(base: StoredSummary | None, head: StoredSummary | None) -> tuple[Any, ...]:
-    before, after = (point.summary if point else None for point in (base, head))
-    speedups = [one.speedup.point if one and one.speedup else None for one in (before, after)]
-    verdict, cause = unpaired.verdict(base, head)
-    return (
-        before.time_s if before else None,
-        after.time_s if after else None,
-        before.baseline_s if before else None,
-        after.baseline_s if after else None,
-        *speedups,
-        *_changes(speedups[0], speedups[1], unpaired.change(before, after) if before and after else None),
-        verdict.value,
-        cause.value,
-        False,
-        after.message if after else "",
-        *_errors(before.error_l2 if before else None, after.error_l2 if after else None),
-        "",
-    )
-
-
-def _errors(before: float | None, after: float | None) -> tuple[float | None, ...]:
-    """Both errors and the relative change, which an error of 0 has not."""
-    return before, after, after / before - 1 if before and after is not None else None
-
-
-def _changes(before: float | None, after: float | None, time: Interval | None) -> tuple[float | None, ...]:
-    """Relative changes: of the speedup; of the variant's time with its bounds."""
-    speedup = after / before - 1 if before and after else None
-    return (speedup, time.point - 1, time.low - 1, time.high - 1) if time else (speedup, None, None, None)

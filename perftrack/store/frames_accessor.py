@@ -1,4 +1,4 @@
-"""`.perftrack` on the frames of results: one line a series, as a chart, as a sparkline, or as an SVG in a notebook."""
+"""`.perftrack` on the frames of results: speedups, and charts of them (matplotlib, sparklines, SVG in a notebook)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,6 +12,7 @@ from perftrack import chart
 from perftrack.errors import UsageError
 from perftrack.foreign import plain
 from perftrack.judge.piecewise import Detector, changes_of
+from perftrack.store import frames_speedups
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,7 +37,7 @@ class Line:
 
 
 class Charts:
-    """Charts of `results`, `history` and `speedups`; UsageError, when used, on other frames."""
+    """Of `results`, `history` and `speedups`; UsageError, when used, on other frames."""
 
     def __init__(self, frame: pd.DataFrame) -> None:
         self._frame = frame
@@ -48,6 +49,24 @@ class Charts:
         a commit the newest counts.
         """
         return _wide(self._frame) if self._frame.columns.nlevels == 2 else _long(self._frame, of)
+
+    def speedup(self, variant: str | None = None) -> pd.DataFrame:
+        """The speedups of a frame of results, as `Database.speedups` gives them; of the variant, if there are more."""
+        return frames_speedups.speedup(self._frame, variant)
+
+    def vs(self, commit: str) -> pd.DataFrame:
+        """Speedup ÷ that at one commit (first digits), above 1: it is higher; NaN where either was not measured."""
+        return frames_speedups.vs(self._speedups(), commit)
+
+    def geomean(self, by: str | None = None) -> pd.DataFrame:
+        """Geometric mean of the speedups at every commit, only over the lines measured at all of them.
+
+        Columns: `geomean`, over `n` lines `of` so many; `by` one of suite, case and device there is one for each.
+        """
+        return frames_speedups.geomean(self._speedups(), by)
+
+    def _speedups(self) -> pd.DataFrame:
+        return self._frame if self._frame.columns.nlevels == 2 else self.speedup()
 
     def plot(self, of: str = "speedup", *, ax: "Axes | None" = None, detect: Detector | None = None) -> "Axes":
         """Draw column `of` against the commits with matplotlib, a line a series; gaps stay gaps.

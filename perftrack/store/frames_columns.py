@@ -23,6 +23,8 @@ _ACCURACY = pd.CategoricalDtype([word.value for word in Accuracy])
 Columns = Mapping[str, Any]
 """Name → dtype; `category` has the categories that occur, sorted."""
 
+RESULTS_SCHEMA = "perftrack.results/1"
+
 RESULTS: Columns = {
     "repo": "category", "commit": "str", "commit_seq": "int64", "dirty": "bool",
     "commit_time": TIME, "measured_at": TIME, "branch": "category", "side": "category",
@@ -43,7 +45,7 @@ RESULTS: Columns = {
     "occupancy": "float64", "code_digest": "str",
     "clock_mhz": "float64", "build_first_s": "float64", "build_s": "float64",
 }  # fmt: skip
-"""Schema perftrack.results/1, only ever added to. gbps is 10⁹ B/s, tflops 10¹²/s, utilization a fraction."""
+"""Schema RESULTS_SCHEMA, only ever added to. gbps is 10⁹ B/s, tflops 10¹²/s, utilization a fraction."""
 
 ROUNDS: Columns = {
     "run_id": "str", "suite": "category", "case": "str", "device": "category", "device_uuid": "category",
@@ -119,7 +121,10 @@ def _column(name: str, kind: Any, values: Sequence[Any]) -> "pd.Series[Any]":
         words = sorted({value for value in values if value is not None})
         kind = pd.CategoricalDtype(pd.Index(words, dtype="str"))
     column: pd.Series[Any] = pd.Series(list(values), dtype=kind)
-    for unit, factor in _SCALES.items():
-        if name.endswith(unit) or f"{unit}_" in name:
-            return column * factor
-    return column
+    factor = scale(name)
+    return column if factor is None else column * factor
+
+
+def scale(name: str) -> float | None:
+    """What a number in the store's unit is multiplied with; None where it stays as it is."""
+    return next((factor for unit, factor in _SCALES.items() if name.endswith(unit) or f"{unit}_" in name), None)

@@ -6,10 +6,11 @@ from typing import Any
 from perftrack import stats
 from perftrack.judge.rounds import read_round
 from perftrack.model import JobResult, Measurement
+from perftrack.store.retention import Kept
 
 
-def rows(run_uid: str, attempt: JobResult, *, counts: bool) -> Iterator[tuple[Any, ...]]:
-    """In the store's units and the order of the columns."""
+def rows(run_uid: str, attempt: JobResult, kept: Kept, *, counts: bool) -> Iterator[tuple[Any, ...]]:
+    """In the store's units and the order of the columns; `kept` is what samples left behind that have expired."""
     seen = read_round(attempt)
     clock = stats.median(list(attempt.clock_mhz)) if attempt.clock_mhz else None
     job = (
@@ -36,19 +37,21 @@ def rows(run_uid: str, attempt: JobResult, *, counts: bool) -> Iterator[tuple[An
         attempt.timed_s,
     )
     for one in attempt.measurements:
-        yield (*job, *_measured(one, seen.time_s(one.side, one.variant)), *state, one.clock_mhz, one.build_s)
+        left = kept.get((*job[1:4], attempt.round, attempt.attempt, one.side, one.variant))
+        time_s, samples = left or (seen.time_s(one.side, one.variant), len(one.samples_s))
+        yield (*job, *_measured(one, time_s, samples), *state, one.clock_mhz, one.build_s)
     if not attempt.measurements:
         yield (*job, None, None, attempt.status.value, attempt.message, None, 0, None, None, *state, None, None)
 
 
-def _measured(one: Measurement, time_s: float | None) -> tuple[Any, ...]:
+def _measured(one: Measurement, time_s: float | None, samples: int) -> tuple[Any, ...]:
     return (
         one.side,
         one.variant,
         one.status.value,
         one.message,
         time_s,
-        len(one.samples_s),
+        samples,
         one.mode or None,
         one.host_s,
     )

@@ -6,8 +6,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from perftrack.judge.value import Finding
-from perftrack.model import Environment, Issue, JobResult, Measurement, Run, Status
-from perftrack.store import rows, steps
+from perftrack.model import Environment, Issue, Run
+from perftrack.store import aliases, rows, steps
 from perftrack.store.schema import (
     declaration,
     device,
@@ -16,25 +16,22 @@ from perftrack.store.schema import (
     finding,
     job_attempt,
     kernel_case,
-    measurement,
     method,
     resources,
     result,
     revision,
     run,
-    sample,
     series,
     suite,
 )
 from perftrack.store.value import DeviceUse, RunEntry, StoredRevision, StoredRun, StoredSummary
 
-Identity = tuple[str, str, str, int]
-
 _head = revision.alias("head")
 _base = revision.alias("base")
 
 
-def _all(table: sa.FromClause, *without: str) -> list[Any]:
+def columns(table: sa.FromClause, *without: str) -> list[Any]:
+    """Columns of a table, but for some."""
     return [column for column in table.c if column.name not in without]
 
 
@@ -55,7 +52,7 @@ def mappings(connection: sa.Connection, question: sa.Select[*tuple[Any, ...]]) -
 
 
 _RUNS = (
-    sa.select(*_all(run), *prefixed(_head, "head__"), *prefixed(_base, "base__"))
+    sa.select(*columns(run), *prefixed(_head, "head__"), *prefixed(_base, "base__"))
     .join_from(run, _head, run.c.head_id == _head.c.id)
     .join(_base, run.c.base_id == _base.c.id, isouter=True)
 )
@@ -100,7 +97,7 @@ def stored_run(connection: sa.Connection, number: int, of: Run) -> StoredRun:
     issues: dict[int, Issue] = {row.declaration_id: rows.method(row.document).issue for row in used}
     cases = mappings(connection, _CASES.where(declaration.c.id.in_(issues)))
     devices = mappings(connection, _DEVICES.where(device.c.id.in_({row.device_id for row in used})))
-    points = summaries(connection, result.c.run_id == number, _of_run(number))
+    points = summaries(connection, result.c.run_id == number, of_run(number))
     return StoredRun(
         run=of,
         cases=[rows.case(row, issues[row["id"]]) for row in cases],
@@ -110,7 +107,7 @@ def stored_run(connection: sa.Connection, number: int, of: Run) -> StoredRun:
     )
 
 
-def _of_run(number: int) -> sa.ColumnElement[bool]:
+def of_run(number: int) -> sa.ColumnElement[bool]:
     """The table's key begins with the series: its revisions lead to a run's rows by the index."""
     head = sa.select(run.c.head_id).where(run.c.id == number)
     base = sa.select(run.c.base_id).where(run.c.id == number, run.c.base_id.is_not(None))
@@ -118,26 +115,27 @@ def _of_run(number: int) -> sa.ColumnElement[bool]:
 
 
 _CASES = (
-    sa.select(*_all(declaration), suite.c.name.label("suite"), kernel_case.c.key)
+    sa.select(*columns(declaration), suite.c.name.label("suite"), kernel_case.c.key)
     .join_from(declaration, kernel_case, declaration.c.case_id == kernel_case.c.id)
     .join(suite, kernel_case.c.suite_id == suite.c.id)
     .order_by(suite.c.name, kernel_case.c.key, declaration.c.id)
 )
 
 _DEVICES = (
-    sa.select(*_all(device), device_class.c.name.label("device_class"))
+    sa.select(*columns(device), device_class.c.name.label("device_class"))
     .join_from(device, device_class, device.c.device_class_id == device_class.c.id)
     .order_by(device_class.c.name, device.c.uuid, device.c.id)
 )
 
 
-def findings(connection: sa.Connection, run_id: int) -> list[Finding]:
-    """All findings of one run, by suite, case, device class and variant."""
+def findings(connection: sa.Connection, run_id: int, *, today: bool = False) -> list[Finding]:
+    """All findings of one run, by suite, case, device class and variant; `today` as for `summaries`."""
+    shown = aliases.KEY if today else kernel_case.c.key
     question = (
         sa.select(
-            *_all(finding, "run_id", "case_id", "device_class_id"),
+            *columns(finding, "run_id", "case_id", "device_class_id"),
             suite.c.name.label("suite"),
-            kernel_case.c.key.label("case_key"),
+            shown.label("case_key"),
             device_class.c.name.label("device_class"),
         )
         .join_from(finding, kernel_case, finding.c.case_id == kernel_case.c.id)
@@ -145,15 +143,16 @@ def findings(connection: sa.Connection, run_id: int) -> list[Finding]:
         .join(device_class, finding.c.device_class_id == device_class.c.id)
         .where(finding.c.run_id == run_id)
     )
+    question = aliases.beside(question) if today else question
     found = [rows.finding(row) for row in mappings(connection, question)]
     return sorted(found, key=lambda one: (one.suite, one.case_key, one.device_class, one.variant))
 
 
 SUMMARIES = steps.beside(
     sa.select(
-        *_all(result, "declaration_id", "device_id", "environment_id", "resources_id"),
+        *columns(result, "declaration_id", "device_id", "environment_id", "resources_id"),
         *(column.label(name) for name, column in steps.VECTORISATION.items()),
-        *_all(resources, "id", "digest"),
+        *columns(resources, "id", "digest"),
         *prefixed(revision, "revision__"),
         suite.c.name.label("suite"),
         kernel_case.c.key.label("case_key"),
@@ -183,13 +182,17 @@ SUMMARIES = steps.beside(
 )
 
 
-def summaries(connection: sa.Connection, *where: sa.ColumnElement[bool]) -> list[StoredSummary]:
-    """Stored summaries in topological order, then by run, suite, case, device class, variant and side."""
-    found = [_summary(row) for row in mappings(connection, SUMMARIES.where(*where))]
+def summaries(connection: sa.Connection, *where: sa.ColumnElement[bool], today: bool = False) -> list[StoredSummary]:
+    """Stored summaries in topological order, then by run, suite, case, device class, variant and side.
+
+    `today`: renamed cases have their names of today, not those of their run.
+    """
+    names = aliases.names(connection) if today else {}
+    found = [_summary(row, names) for row in mappings(connection, SUMMARIES.where(*where))]
     return sorted(found, key=_summary_order)
 
 
-def _summary(row: Mapping[str, Any]) -> StoredSummary:
+def _summary(row: Mapping[str, Any], names: Mapping[tuple[str, str], str]) -> StoredSummary:
     branch = row["head_branch"] if row["side"] == "head" else row["base_branch"]
     return StoredSummary(
         revision=_stored_revision(part(row, "revision__"), branch),
@@ -198,7 +201,7 @@ def _summary(row: Mapping[str, Any]) -> StoredSummary:
         baseline=row["baseline"],
         method_digest=row["method_digest"],
         min_effect=row["min_effect"],
-        summary=rows.summary(row),
+        summary=rows.summary({**row, "case_key": names.get((row["suite"], row["case_key"]), row["case_key"])}),
     )
 
 
@@ -236,111 +239,6 @@ def revisions_of(connection: sa.Connection, numbers: sa.Select[*tuple[Any, ...]]
 def device_class_names(connection: sa.Connection) -> dict[str, int]:
     """Every stored device class."""
     return {name: number for number, name in connection.execute(sa.select(device_class.c.id, device_class.c.name))}
-
-
-def winners(connection: sa.Connection, run_id: int) -> dict[int, Identity]:
-    """The attempt that counts for each job of a run: the last one that is not the machine's failure."""
-    return {number: identity for identity, (number, *_) in _winning(connection, run_id).items()}
-
-
-def done(connection: sa.Connection, run_id: int) -> set[Identity]:
-    """Jobs that need no further attempt. A first failure without any measurement is only strike one."""
-    measured = set(
-        connection.scalars(
-            sa.select(measurement.c.job_attempt_id)
-            .join(job_attempt, measurement.c.job_attempt_id == job_attempt.c.id)
-            .where(job_attempt.c.run_id == run_id)
-            .distinct()
-        )
-    )
-    return {
-        identity
-        for identity, (number, attempt, status) in _winning(connection, run_id).items()
-        if status != Status.FAILED or attempt >= 2 or number in measured
-    }
-
-
-def _winning(connection: sa.Connection, run_id: int) -> dict[Identity, tuple[int, int, str]]:
-    question = (
-        sa.select(
-            suite.c.name,
-            kernel_case.c.key,
-            device_class.c.name,
-            job_attempt.c.round,
-            job_attempt.c.id,
-            job_attempt.c.attempt,
-            job_attempt.c.status,
-        )
-        .join_from(job_attempt, kernel_case, job_attempt.c.case_id == kernel_case.c.id)
-        .join(suite, kernel_case.c.suite_id == suite.c.id)
-        .join(device_class, job_attempt.c.device_class_id == device_class.c.id)
-        .where(job_attempt.c.run_id == run_id, job_attempt.c.status != Status.INFRA.value)
-        .order_by(job_attempt.c.attempt)
-    )
-    found: dict[Identity, tuple[int, int, str]] = {}
-    for name, key, class_name, number_of_round, *rest in connection.execute(question):
-        found[name, key, class_name, number_of_round] = (rest[0], rest[1], rest[2])
-    return found
-
-
-def jobs(connection: sa.Connection, run_id: int) -> list[JobResult]:
-    """The winning attempts of a run, whole, by suite, case, device class and round."""
-    return [attempt for attempt, counts in attempts(connection, run_id) if counts]
-
-
-def attempts(connection: sa.Connection, run_id: int) -> list[tuple[JobResult, bool]]:
-    """Every attempt of a run, whole, and whether it counts, by suite, case, device class, round and number."""
-    won = winners(connection, run_id)
-    measured = _measurements(connection, run_id)
-    environments: dict[str, Environment] = {}
-    made: list[tuple[JobResult, bool]] = []
-    question = (
-        sa.select(
-            *_all(job_attempt),
-            suite.c.name.label("suite"),
-            kernel_case.c.key.label("case_key"),
-            device_class.c.name.label("device_class"),
-            environment.c.entries,
-        )
-        .join_from(job_attempt, kernel_case, job_attempt.c.case_id == kernel_case.c.id)
-        .join(suite, kernel_case.c.suite_id == suite.c.id)
-        .join(device_class, job_attempt.c.device_class_id == device_class.c.id)
-        .join(environment, job_attempt.c.environment_id == environment.c.id, isouter=True)
-        .where(job_attempt.c.run_id == run_id)
-    )
-    for row in mappings(connection, question):
-        entries = row["entries"]
-        if entries is not None and entries not in environments:
-            environments[entries] = rows.environment(entries)
-        result = rows.job(row, environments.get(entries or ""), tuple(measured.get(row["id"], ())))
-        made.append((result, row["id"] in won))
-    return sorted(made, key=lambda one: (*_identity(one[0]), one[0].attempt))
-
-
-def _identity(result: JobResult) -> Identity:
-    return (result.suite, result.case_key, result.device_class, result.round)
-
-
-def _measurements(connection: sa.Connection, run_id: int) -> dict[int, list[Measurement]]:
-    """By attempt, in the order they were given."""
-    same = sa.and_(*(measurement.c[name] == sample.c[name] for name in ("job_attempt_id", "side", "variant")))
-    question = (
-        sa.select(*_all(measurement), sample.c.samples_s, sample.c.blocks)
-        .join(job_attempt, measurement.c.job_attempt_id == job_attempt.c.id)
-        .join(sample, same, isouter=True)
-        .where(job_attempt.c.run_id == run_id)
-        .order_by(measurement.c.job_attempt_id, measurement.c.ordinal)
-    )
-    found = mappings(connection, question)
-    numbers = {row["resources_id"] for row in found}
-    used = {
-        row["id"]: rows.resources(row)
-        for row in mappings(connection, sa.select(resources).where(resources.c.id.in_(numbers)))
-    }
-    made: dict[int, list[Measurement]] = {}
-    for row in found:
-        made.setdefault(row["job_attempt_id"], []).append(rows.measurement(row, used[row["resources_id"]]))
-    return made
 
 
 def device_uses(connection: sa.Connection) -> list[DeviceUse]:

@@ -27,11 +27,14 @@ from perftrack.store.columns import (
     text,
 )
 
-REVISIONS = ("0001", "0002", "0003")
+REVISIONS = ("0001", "0002", "0003", "0004")
 """Every schema this program knows, oldest first; the last one is what it needs."""
 
 VERSION_TABLE = "perftrack_alembic_version"
 """A name of our own, since other tools in one database each believe that `alembic_version` is theirs."""
+
+VIEWS = ("results", "findings")
+"""For tools that read SQL. Only the migrations make them; the program does not read them."""
 
 metadata = columns.metadata
 """All tables below."""
@@ -87,6 +90,15 @@ kernel_case = table(
     sa.UniqueConstraint("suite_id", "key"),
 )
 """The identity of a case, for good. What a revision's tree says of it is a `declaration`."""
+
+case_alias = table(
+    "case_alias",
+    refers("case_id", "kernel_case", primary_key=True),
+    refers("current_id", "kernel_case"),
+    sa.CheckConstraint("case_id <> current_id", name="another"),
+    with_rowid=False,
+)
+"""A renamed case and the one under whose name its history is shown. Nobody's name leads to a further one."""
 
 declaration = table(
     "declaration",
@@ -207,12 +219,17 @@ measurement = table(
     refers("resources_id", "resources"),
     number("clock_mhz"),
     number("build_s"),
+    number("time_s"),
+    number("q10_s"),
+    number("q90_s"),
+    sa.Column("samples", BIG),
     one_of("side", ("head", "base")),
     one_of("status", Status),
-    *positive("clock_mhz"),
-    *non_negative("error_l2", "error_max", "host_s", "build_s"),
+    *positive("clock_mhz", "time_s", "q10_s", "q90_s"),
+    *non_negative("error_l2", "error_max", "host_s", "build_s", "samples"),
     with_rowid=False,
 )
+"""The last four, of the good blocks as far as that could be judged, are NULL until the samples expire."""
 
 sample = table(
     "sample",

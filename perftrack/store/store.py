@@ -1,8 +1,9 @@
 """The store as the rest of perftrack sees it: structs in, structs out."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 import sqlalchemy as sa
 
@@ -11,10 +12,26 @@ from perftrack.judge.life import CaseId, Mark, Regression
 from perftrack.judge.sightings import Seen
 from perftrack.judge.value import Finding, Summary
 from perftrack.model import Case, Device, JobResult, Run
-from perftrack.store import address, bulk, costs, engine, glob, migrate, pack, read, regressions, tracks
-from perftrack.store.door import Door
-from perftrack.store.read import Identity
-from perftrack.store.schema import device_class, kernel_case, result, run, series, suite
+from perftrack.store import (
+    address,
+    adhoc,
+    aliases,
+    attempts,
+    bulk,
+    costs,
+    engine,
+    glob,
+    health,
+    migrate,
+    pack,
+    read,
+    regressions,
+    retention,
+    tracks,
+)
+from perftrack.store.attempts import Identity
+from perftrack.store.door import Door, translated
+from perftrack.store.schema import device_class, result, run, series, suite
 from perftrack.store.value import DeviceUse, FinishedJob, RunEntry, StoredRevision, StoredRun, StoredSummary
 from perftrack.store.write import Writer
 
@@ -80,6 +97,32 @@ class Store:
         self._door.close()
         return migrate.upgrade(self._door.address)
 
+    # Upkeep
+
+    def problems(self) -> list[str]:
+        """A line for each thing that is wrong with the database itself; none where it is sound."""
+        return self._door.read(health.problems)
+
+    def back_up(self, file: Path) -> None:
+        """Copy a SQLite database, as it is at one instant, while others write; UsageError for PostgreSQL."""
+        place = self._door.address
+        if place.path is None:
+            raise UsageError(f"{place.label} is on a server, which copies it itself: pg_dump --format=custom -f {file}")
+        with translated(place):
+            engine.back_up(place.path, file)
+
+    def expiring(self, before_us: int) -> retention.Expiry:
+        """What `expire` would take."""
+        return self.read(lambda connection: retention.plan(connection, before_us))
+
+    def expire(self, before_us: int) -> retention.Expiry:
+        """Take the raw samples of complete runs that started before an instant; their quantiles stay."""
+        return retention.expire(self._door, before_us)
+
+    def rename(self, old: str, new: str, suite_name: str | None = None) -> list[tuple[str, str, str]]:
+        """Show the history of a case, or of all cases of a benchmark, under another name: suite, former and new key."""
+        return self._door.write(lambda connection: aliases.rename(connection, old, new, suite_name))
+
     # Writing
 
     def begin_run(self, new: Run) -> bool:
@@ -140,6 +183,14 @@ class Store:
         """Call `work` with a connection, in a transaction that only reads."""
         return self._door.read(work)
 
+    def stream(self, question: sa.Select[*tuple[Any, ...]], size: int) -> Iterator[Sequence[Any]]:
+        """The rows of a question in parts of at most `size`, all of one instant."""
+        return self._door.stream(question, size)
+
+    def ask(self, query: str) -> adhoc.Answer:
+        """What one SELECT gives: names and rows; UsageError for any other statement."""
+        return self._door.read(lambda connection: adhoc.ask(connection, query))
+
     # Reading one run
 
     def find_run(self, text: str) -> str:
@@ -169,11 +220,15 @@ class Store:
 
     def jobs(self, uid: str) -> list[JobResult]:
         """The attempts that count, whole: of each job the last one that the machine did not spoil."""
-        return self._of_run(uid, lambda connection, number, _: read.jobs(connection, number))
+        return self._of_run(uid, lambda connection, number, _: attempts.jobs(connection, number))
 
     def attempts(self, uid: str) -> list[tuple[JobResult, bool]]:
         """Every attempt, whole, and whether it counts."""
-        return self._of_run(uid, lambda connection, number, _: read.attempts(connection, number))
+        return self._of_run(uid, lambda connection, number, _: attempts.attempts(connection, number))
+
+    def kept(self, uid: str) -> retention.Kept:
+        """What is left of the samples of a run that have expired; empty where none has."""
+        return self._of_run(uid, lambda connection, number, _: retention.kept(connection, number))
 
     def busy(self, uid: str) -> dict[str, tuple[int, float]]:
         """Device UUID → attempts of a run, those included that were repeated, and the seconds they took."""
@@ -185,7 +240,7 @@ class Store:
 
     def done_jobs(self, uid: str) -> set[Identity]:
         """Identities (suite, case key, device class, round) of the jobs that need no further attempt."""
-        return self._of_run(uid, lambda connection, number, _: read.done(connection, number))
+        return self._of_run(uid, lambda connection, number, _: attempts.done(connection, number))
 
     def _of_run(self, uid: str, work: Callable[[sa.Connection, int, Run], T]) -> T:
         def whole(connection: sa.Connection) -> T:
@@ -226,19 +281,22 @@ class Store:
         matching = self._matching(None, of) if isinstance(of, str) else [of]
         numbers = [one.id for one in matching]
         where = [result.c.revision_id.in_(numbers), *self._device_filter(device)]
-        return self.read(lambda connection: read.summaries(connection, *where))
+        return self.read(lambda connection: read.summaries(connection, *where, today=True))
 
     def history(
         self, case: str, *, device: str | None = None, variant: str | None = None, suite_name: str | None = None
     ) -> list[StoredSummary]:
-        """All summaries of the case of this key, in topological order of their revisions."""
-        cases = sa.select(kernel_case.c.id).where(kernel_case.c.key == case)
+        """All summaries of the case of this key, in topological order of their revisions.
+
+        A renamed case is found by either name and has that of today.
+        """
+        numbers = self.read(lambda connection: aliases.of_key(connection, case))
+        where = [series.c.case_id.in_(numbers), *self._device_filter(device)]
         if suite_name is not None:
-            cases = cases.join(suite, kernel_case.c.suite_id == suite.c.id).where(suite.c.name == suite_name)
-        where = [series.c.case_id.in_(cases), *self._device_filter(device)]
+            where.append(suite.c.name == suite_name)
         if variant is not None:
             where.append(series.c.variant == variant)
-        return self.read(lambda connection: read.summaries(connection, *where))
+        return self.read(lambda connection: read.summaries(connection, *where, today=True))
 
     def tracks(self, of: str = "*", *, device: str = "", variant: str = "") -> list[tracks.Track]:
         """The times of each candidate variant of a suite, or of cases that match, one a commit: `tracks.tracks`."""
@@ -262,7 +320,7 @@ class Store:
 
         def work(connection: sa.Connection) -> list[Finding]:
             number = connection.execute(question).scalar()
-            return [] if number is None else read.findings(connection, number)
+            return [] if number is None else read.findings(connection, number, today=True)
 
         return self.read(work)
 

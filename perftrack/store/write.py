@@ -79,10 +79,7 @@ class Writer:
 
     def add_job(self, run_uid: str, case: Case, attempt: JobResult, card: Device) -> bool:
         """Store one attempt, whole, in one transaction; False where the same is stored already."""
-        title = f"{attempt.suite} {attempt.case_key} on {attempt.device_class}, round {attempt.round}"
-        _refuse_mismatch(title, case, attempt, card)
-        for name, value in (("case", case), ("result", attempt), ("device", card)):
-            pack.refuse_unstorable(value, f"{title}: {name}")
+        title = refuse_unfit(case, attempt, card)
         row = self._job_row(run_uid, case, attempt, card)
         used = self._dimensions.resources(one.resources for one in attempt.measurements)
         measured = [
@@ -204,6 +201,15 @@ class Writer:
             options = msgspec.json.decode(row.options, type=RunOptions)
             self._headers[run_uid] = StoredHeader(row.id, row.head_id, row.base_id, options)
         return self._headers[run_uid]
+
+
+def refuse_unfit(case: Case, attempt: JobResult, card: Device) -> str:
+    """StoreError where they do not belong together, or hold what cannot be stored; else what to call the job."""
+    title = f"{attempt.suite} {attempt.case_key} on {attempt.device_class}, round {attempt.round}"
+    _refuse_mismatch(title, case, attempt, card)
+    for name, value in (("case", case), ("result", attempt), ("device", card)):
+        pack.refuse_unstorable(value, f"{title}: {name}")
+    return title
 
 
 def _refuse_mismatch(title: str, case: Case, attempt: JobResult, card: Device) -> None:

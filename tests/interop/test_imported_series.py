@@ -4,6 +4,7 @@ import pytest
 from interop_builders import google_file, google_record, pytest_file, pytest_record
 
 from perftrack import interop
+from perftrack.cli import exporting
 from perftrack.cli import files as commands
 from perftrack.interop import grouping
 from perftrack.interop.export import EXPORTS
@@ -16,7 +17,7 @@ from perftrack.store.frames import Database
 
 
 def test_the_commands_know_every_format():
-    assert (commands.FORMATS, commands.EXPORTS) == (FORMATS, EXPORTS)
+    assert (commands.FORMATS, exporting.EXPORTS) == (FORMATS, EXPORTS)
     assert interop.__doc__
 
 

@@ -1,4 +1,4 @@
-"""What the tests run in processes of their own: `python store_process.py deliver|fill …`."""
+"""What the tests run in processes of their own: `python store_process.py deliver|fill|overflow …`."""
 
 import json
 import random
@@ -11,7 +11,7 @@ from pathlib import Path
 import store_builders as build
 
 from perftrack.errors import StoreError
-from perftrack.store import Store
+from perftrack.store import Spool, Store
 
 JOBS = 12
 
@@ -43,5 +43,22 @@ def fill(path: str) -> None:
                 return
 
 
+def overflow(path: str, folder: str) -> None:
+    """Deliver jobs until the file may not grow any more and two are kept, then let it grow and replay."""
+    sys.dont_write_bytecode = True
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    with Store.open(path) as store:
+        store.begin_run(build.run())
+        spool = Spool(store, build.run().uid, Path(folder))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, resource.RLIM_INFINITY))
+        kept = number = 0
+        while kept < 2:
+            number += 1
+            kept += not spool.add(build.case(), build.job(round=number), build.device())
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        said = {"problem": spool.problem, "last": number, "kept": spool.replay()}
+    sys.stdout.write(json.dumps(said))
+
+
 if __name__ == "__main__":
-    {"deliver": deliver, "fill": fill}[sys.argv[1]](*sys.argv[2:])
+    {"deliver": deliver, "fill": fill, "overflow": overflow}[sys.argv[1]](*sys.argv[2:])

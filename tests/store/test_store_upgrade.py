@@ -2,7 +2,7 @@
 
 That of 0001 was written by commit 7a15d52: one run of two cases on one GPU, two rounds of the one, two attempts at the
 other, of which the first failed. That of 0002 by commit cde577a: one run of one case on one GPU, confirmed slower and
-less accurate.
+less accurate. That of 0003 by commit c0dc1b4: the same as a regression, acknowledged.
 """
 
 import gzip
@@ -92,7 +92,11 @@ def test_what_was_measured_before_is_there_after_the_upgrade(old: str) -> None:
     fused = results[(results["variant"] == "fused") & (results["side"] == "head") & (results["status"] == "ok")].iloc[0]
     assert fused["median_us"] == pytest.approx(11 * 1.0015)
     assert (fused["speedup"], fused["rounds"], fused["registers"]) == (2.0, 2, 32)
-    assert (fused["verdict"], fused["device"], fused["method_key"]) == ("slower", "NVIDIA-H200-141G", Method(version=1).digest)
+    assert (fused["verdict"], fused["device"], fused["method_key"]) == (
+        "slower",
+        "NVIDIA-H200-141G",
+        Method(version=1).digest,
+    )
     assert len(results) == 5
     assert level.notna().any(axis=None)
     assert results[["clock_mhz", "build_first_s", "build_s"]].isna().all(axis=None)
@@ -136,6 +140,19 @@ def test_what_was_red_before_there_were_regressions_stays_red_and_begins_none(em
         assert (report.exit_code, report.rows[0].red, report.rows[0].regressions) == (1, True, ())
         assert len(database.regressions()) == 0
         assert database.results()["clock_mhz"].tolist() == [1972.5] * 4
+
+
+def test_a_regression_of_before_and_what_was_said_of_it(empty_url: str, tmp_path: Path) -> None:
+    old = _filled(empty_url, tmp_path, "0003")
+    assert _upgrade(old).before == "0003"
+    with Store.open(old) as store, perftrack.open(old) as database:
+        assert database.regressions()[["state", "reason", "author"]].to_numpy().tolist() == [
+            ["acknowledged", "known", "Ada"]
+        ]
+        rounds = database.rounds()
+        assert store.expire(2**62).samples == 6
+        assert database.rounds().equals(rounds)
+        assert store.problems() == []
 
 
 def _rows(url: str) -> Rows:
