@@ -230,6 +230,41 @@ app.add_command(files.import_)
 app.add_command(files.export)
 
 
+@app.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="Another lets others in, and needs a token.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8787, show_default=True, help="0 takes any.")
+@click.option(
+    "--token",
+    envvar="PERFTRACK_TOKEN",
+    metavar="TEXT",
+    help="Asked of everybody, and lets them acknowledge [env PERFTRACK_TOKEN, which no list of processes shows].",
+)
+@_options(_db)
+def serve(host: str, port: int, token: str | None, db: str | None) -> None:
+    """Show what is stored as web pages, on this machine only."""
+    from perftrack.web import access
+    from perftrack.web.serve import check_installed
+    from perftrack.web.serve import serve as answer
+
+    check_installed()
+    access.check(host, token)
+    with _store(db) as store:
+        answer(store, host=host, port=port, token=token, say=click.echo)
+
+
+@app.command()
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--last", type=click.IntRange(min=1), default=50, show_default=True, help="Newest runs only.")
+@_options(_db)
+def publish(folder: Path, last: int, db: str | None) -> None:
+    """Write the same pages into DIR, as files that open without a server."""
+    from perftrack.web.publish import publish as write
+
+    with _store(db) as store:
+        pages = write(store, folder, runs=last, say=lambda text: click.echo(text, err=True))
+    click.echo(f"{folder / 'index.html'}: {pages} pages")
+
+
 @app.group()
 def db() -> None:
     """Look after the database."""

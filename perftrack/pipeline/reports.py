@@ -16,6 +16,7 @@ from perftrack.report.segments import find_changes
 from perftrack.report.value import CardUse, CompareRow, Comparison, DeviceRow, History, HistoryPoint, Report
 from perftrack.revision import Repository
 from perftrack.store import Store
+from perftrack.store.overview import SeriesName
 from perftrack.store.value import StoredSummary
 
 
@@ -45,10 +46,10 @@ def _use(run: Run, busy: Mapping[str, tuple[int, float]]) -> list[CardUse]:
     ]
 
 
-def comparison_of(store: Store, left: str, right: str, *, device: str, start: Path) -> Comparison:
+def comparison_of(store: Store, left: str, right: str, *, device: str, start: Path | None) -> Comparison:
     """Two stored revisions side by side, one row a candidate variant; unpaired, so it says no verdict of its own.
 
-    Each may be a commit's first digits, or any name git knows in the repository at `start`.
+    Each may be a commit's first digits, or any name git knows in the repository at `start`; None: in no repository.
     """
     names = [_commit(start, name) for name in (left, right)]
     newest = [_newest(store.summaries(name, device=device)) for name in names]
@@ -73,7 +74,9 @@ def _finding_key(finding: Finding) -> "_Key":
     return (finding.suite, finding.case_key, finding.device_class, finding.variant)
 
 
-def _commit(start: Path, name: str) -> str:
+def _commit(start: Path | None, name: str) -> str:
+    if start is None:
+        return name
     try:
         return Repository.discover(start).commit_id(name)
     except PerftrackError:
@@ -134,6 +137,19 @@ def histories_of(
         raise UsageError(f"the store has no results of {case!r}: name a whole case, as `perftrack report` prints it")
     whole = [_history(key, found) for key, found in series.items()]
     return [_newest_of(one, find_changes(one.points, detect) if detect else (), last) for one in whole]
+
+
+def newest_histories(store: Store, names: Sequence[SeriesName], *, runs: int, detect: Detector) -> list[History]:
+    """What the newest `runs` say of these series, with the changes among them; in the order of `names`."""
+    found: dict[_Key, list[StoredSummary]] = {}
+    for point in store.newest_points(names, runs=runs):
+        one = point.summary
+        found.setdefault((one.suite, one.case_key, one.device_class, one.variant), []).append(point)
+    whole = [
+        _history(key, found.get(key, ()))
+        for key in ((one.suite, one.case, one.device_class, one.variant) for one in names)
+    ]
+    return [msgspec.structs.replace(one, changes=find_changes(one.points, detect)) for one in whole]
 
 
 def _newest_of(series: History, changes: Sequence[tuple[int, int]], last: int) -> History:
