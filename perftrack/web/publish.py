@@ -33,7 +33,11 @@ def publish(store: Store, folder: Path, *, runs: int, say: Callable[[str], None]
             except (UsageError, IncompleteError) as error:
                 # links to it stand in other pages: a file that says why must be there
                 left_out.append(one)
-                written.append(_write(folder, file_of(one, "html"), _sorry(one, str(error), known)))
+                written.append(
+                    _write(
+                        folder, file_of(one, "html"), _sorry(one, str(error).replace(store.label, "the store"), known)
+                    )
+                )
         written.append(_write(folder, "site.css", site.style()))
         for path in before - set(written):
             (folder / path).unlink(missing_ok=True)

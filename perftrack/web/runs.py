@@ -136,5 +136,5 @@ def _bar(row: CompareRow, span: float) -> Markup:
     if row.change is None:
         return Markup()
     title = plain(f"{row.case} {row.variant}: {words.effect(row.change)}")
-    drawn = chart.interval(1.0, row.change, 1.0, title=title, span=span, width=160)
+    drawn = chart.interval(min(1.0, row.change), row.change, max(1.0, row.change), title=title, span=span, width=160)
     return Markup(drawn)  # noqa: S704 - numbers, and a title that is escaped there

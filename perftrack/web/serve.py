@@ -4,6 +4,7 @@ import importlib.util
 import logging
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 
 from perftrack.errors import UsageError
 from perftrack.store import Store
@@ -41,7 +42,9 @@ def serve(store: Store, *, host: str, port: int, token: str | None, say: Callabl
             proxy_headers=False,
             lifespan="off",
         )
-        uvicorn.Server(config).run(sockets=[listener])
+        # to be interrupted is how it ends
+        with suppress(KeyboardInterrupt):
+            uvicorn.Server(config).run(sockets=[listener])
 
 
 def listening(host: str, port: int) -> socket.socket:

@@ -60,7 +60,7 @@ def application(store: Store, *, token: str | None = None, start: Path | None = 
         Route("/ack", web.acknowledge, methods=["POST"]),
         Route("/{page}", web.answer),
     ]
-    errors = {HTTPException: _http_error, PerftrackError: _our_error}
+    errors = {HTTPException: _http_error, PerftrackError: web.our_error}
     return _Guarded(Starlette(routes=routes, exception_handlers=errors), web.access)  # pyright: ignore[reportArgumentType]
 
 
@@ -165,6 +165,16 @@ class _Web:
         answer.delete_cookie(COOKIE)
         return answer
 
+    async def our_error(self, request: Request, error: Exception) -> Response:
+        """What cannot be asked is 400, what is not stored 404, a database that does not answer 503."""
+        # where the database lies is nobody's business but its owner's
+        sentence = str(error).replace(self.store.label, "the store")
+        if isinstance(error, BadQuestionError):
+            return _said(request, 400, sentence)
+        if isinstance(error, UsageError | IncompleteError):
+            return _said(request, 404, sentence)
+        return _said(request, 503 if isinstance(error, InfrastructureError) else 500, sentence)
+
     async def acknowledge(self, request: Request) -> Response:
         """Mark a regression; only with the token, and only from a form of this session or with the token itself."""
         form = await _form(request)
@@ -248,12 +258,3 @@ async def _http_error(request: Request, error: Exception) -> Response:
     for name, value in (known.headers or {}).items():
         answer.headers[name] = value
     return answer
-
-
-async def _our_error(request: Request, error: Exception) -> Response:
-    """What cannot be asked is 400, what is not stored 404, a database that does not answer 503."""
-    if isinstance(error, BadQuestionError):
-        return _said(request, 400, str(error))
-    if isinstance(error, UsageError | IncompleteError):
-        return _said(request, 404, str(error))
-    return _said(request, 503 if isinstance(error, InfrastructureError) else 500, str(error))

@@ -37,7 +37,7 @@ SERIES_ON_A_PAGE = cases.ON_A_PAGE
 REGRESSION_STATES = lists.STATES
 
 
-def html(page: Page, name: str, links: Links, *, csrf: str = "", signed_in: bool = False) -> str:
+def html(page: Page, name: str, links: Links, *, csrf: str = "") -> str:
     """The page as HTML without scripts; with `csrf`, forms that change something are shown."""
     return (
         _environment()
@@ -50,7 +50,6 @@ def html(page: Page, name: str, links: Links, *, csrf: str = "", signed_in: bool
             links=links,
             link=links.page,
             csrf=csrf,
-            signed_in=signed_in,
         )
     )
 
@@ -60,7 +59,7 @@ def message(title: str, sentence: str, links: Links) -> str:
     return (
         _environment()
         .get_template("message.html.j2")
-        .render(title=title, sentence=sentence, name="", links=links, link=links.page, csrf="", signed_in=False)
+        .render(title=title, sentence=sentence, name="", links=links, link=links.page, csrf="")
     )
 
 
@@ -77,7 +76,6 @@ def sign_in(sentence: str, links: Links, after: str) -> str:
             links=links,
             link=links.page,
             csrf="",
-            signed_in=False,
         )
     )
 

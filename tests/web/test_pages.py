@@ -177,6 +177,7 @@ def test_what_cannot_be_shown_is_said(asked, path, code, says):
     page = Page(answer.text)
     assert (answer.status_code, page.dangerous()) == (code, [])
     assert says in page.text
+    assert "perf.db" not in page.text
     name, mark, question = path.partition("?")
     if name != "/" and "." not in name and name != "/nothing":
         answer = asked.get(f"{name}.json{mark}{question}")
