@@ -7,7 +7,7 @@ from pathlib import Path
 from perftrack.declare import NEVER_GATED
 from perftrack.errors import IncompleteError, UsageError
 from perftrack.store import Store
-from perftrack.web import site
+from perftrack.web import cases, site
 from perftrack.web.links import KINDS, FileLinks, Target, file_of, target
 from perftrack.web.page import Query, as_csv, as_json
 
@@ -71,7 +71,7 @@ def _targets(store: Store, runs: int) -> Iterator[Target]:
         if name != "compare":
             yield target(name, {})
     names = [one for one in store.series_names() if one.variant != one.baseline and one.variant not in NEVER_GATED]
-    for number in range(2, -(-len(names) // site.SERIES_ON_A_PAGE) + 1):
+    for number in range(2, -(-len(names) // cases.ON_A_PAGE) + 1):
         yield target("cases", {"page": str(number)})
     for state in site.REGRESSION_STATES[1:]:
         yield target("regressions", {"state": state})

@@ -33,7 +33,6 @@ PAGES: Mapping[str, Callable[[Store, Query], Page]] = {
 MENU = ("status", "cases", "regressions", "compare", "devices", "data")
 """Those that need no question."""
 
-SERIES_ON_A_PAGE = cases.ON_A_PAGE
 REGRESSION_STATES = lists.STATES
 
 
