@@ -44,13 +44,15 @@ def tallies(connection: sa.Connection, uids: Sequence[str]) -> list[Tally]:
         sa.and_(finding.c.newly == 1, finding.c.verdict.in_(("failed", "wrong"))),
     )
     compared = (
-        sa.select(run.c.uid, device_class.c.name, finding.c.verdict, sa.case((red, 1), else_=0), sa.func.count())
+        sa.select(
+            run.c.uid, device_class.c.name, finding.c.verdict, sa.case((red, 1), else_=0).label("red"), sa.func.count()
+        )
         .join_from(finding, run, finding.c.run_id == run.c.id)
         .join(device_class, finding.c.device_class_id == device_class.c.id)
         .where(run.c.uid.in_(uids))
-        .group_by(run.c.uid, device_class.c.name, finding.c.verdict, sa.case((red, 1), else_=0))
+        .group_by(run.c.uid, device_class.c.name, finding.c.verdict, "red")
     )
-    fault = sa.case((result.c.status.in_(_FAULTS), 1), else_=0)
+    fault = sa.case((result.c.status.in_(_FAULTS), 1), else_=0).label("fault")
     alone = (
         sa.select(run.c.uid, device_class.c.name, result.c.status, fault, sa.func.count())
         .join_from(run, result, sa.and_(result.c.revision_id == run.c.head_id, result.c.run_id == run.c.id))
@@ -58,7 +60,7 @@ def tallies(connection: sa.Connection, uids: Sequence[str]) -> list[Tally]:
         .join(device_class, series.c.device_class_id == device_class.c.id)
         .where(run.c.uid.in_(uids), run.c.base_id.is_(None), result.c.side == "head")
         .where(series.c.variant != series.c.baseline)
-        .group_by(run.c.uid, device_class.c.name, result.c.status, fault)
+        .group_by(run.c.uid, device_class.c.name, result.c.status, "fault")
     )
     rows = [*connection.execute(compared), *connection.execute(alone)]
     return [
