@@ -77,6 +77,24 @@ def svg(
     )
 
 
+def interval(low: float, point: float, high: float, *, title: str, span: float, width: int = 320) -> str:
+    """A ratio with its bounds as an SVG bar around 1, which is the upright line: right of it is larger.
+
+    `span`: how far the picture reaches to either side of 1; what lies beyond ends at its edge.
+    """
+
+    def x(ratio: float) -> float:
+        return width / 2 * (1 + max(-1.0, min(1.0, (ratio - 1) / span)))
+
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" class="interval" width="{width}" height="20" '
+        f'viewBox="0 0 {width} 20" fill="none" stroke="currentColor" stroke-width="2"><title>{escape(title)}</title>'
+        f'<path d="M{width / 2:.1f} 0V20" stroke-width="1" opacity="0.5"/>'
+        f'<path d="M{x(low):.1f} 5V15M{x(low):.1f} 10H{x(high):.1f}M{x(high):.1f} 5V15"/>'
+        f'<circle cx="{x(point):.1f}" cy="10" r="4" fill="currentColor"/></svg>'
+    )
+
+
 def _range(values: Sequence[float | None]) -> tuple[float, float]:
     """The least value that is drawn, and how much there is above it; 0 where all values are the same."""
     known = [value for value in values if value is not None]

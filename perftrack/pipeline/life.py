@@ -58,12 +58,19 @@ def _without(one: Regression, uid: str) -> Regression:
 
 
 def ack(
-    store: Store, target: str, *, reason: str, state: State = State.ACKNOWLEDGED, until: str = "", start: Path
+    store: Store,
+    target: str,
+    *,
+    reason: str,
+    state: State = State.ACKNOWLEDGED,
+    until: str = "",
+    start: Path,
+    author: str = "",
 ) -> list[RegressionRow]:
     """Mark a regression (`target`: its number), or the open cases whose key fits a pattern, and return what was marked.
 
     `until`: a date; from its beginning (UTC) on the mark counts no longer. A pattern means the regressions of the
-    repository at `start`, of all where there is none. UsageError where nothing fits.
+    repository at `start`, of all where there is none. `author`: else who works there. UsageError where nothing fits.
     """
     if not reason.strip():
         raise UsageError("--reason is empty: say why, for those who read it later")
@@ -72,7 +79,7 @@ def ack(
     said: dict[str, Any] = {
         "state": state,
         "reason": reason.strip(),
-        "author": _author(start),
+        "author": author or _author(start),
         "at_us": now_us,
         "until_us": until_us,
     }

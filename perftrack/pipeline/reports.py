@@ -1,5 +1,6 @@
 """Answers from what is stored: a run's report, two revisions side by side, one case's history, the devices."""
 
+import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -8,12 +9,15 @@ import msgspec
 
 from perftrack.declare import NEVER_GATED
 from perftrack.errors import IncompleteError, PerftrackError, UsageError
+from perftrack.judge import change_points
 from perftrack.judge.value import Finding
 from perftrack.model import Accuracy, DeviceReport, Run, Status
 from perftrack.report.build import build
+from perftrack.report.segments import borders
 from perftrack.report.value import CardUse, CompareRow, Comparison, DeviceRow, History, HistoryPoint, Report
 from perftrack.revision import Repository
 from perftrack.store import Store
+from perftrack.store.overview import SeriesName
 from perftrack.store.value import StoredSummary
 
 
@@ -43,10 +47,10 @@ def _use(run: Run, busy: Mapping[str, tuple[int, float]]) -> list[CardUse]:
     ]
 
 
-def comparison_of(store: Store, left: str, right: str, *, device: str, start: Path) -> Comparison:
+def comparison_of(store: Store, left: str, right: str, *, device: str, start: Path | None) -> Comparison:
     """Two stored revisions side by side, one row a candidate variant; unpaired, so it says no verdict of its own.
 
-    Each may be a commit's first digits, or any name git knows in the repository at `start`.
+    Each may be a commit's first digits, or any name git knows in the repository at `start`; None: in no repository.
     """
     names = [_commit(start, name) for name in (left, right)]
     newest = [_newest(store.summaries(name, device=device)) for name in names]
@@ -71,7 +75,9 @@ def _finding_key(finding: Finding) -> "_Key":
     return (finding.suite, finding.case_key, finding.device_class, finding.variant)
 
 
-def _commit(start: Path, name: str) -> str:
+def _commit(start: Path | None, name: str) -> str:
+    if start is None:
+        return name
     try:
         return Repository.discover(start).commit_id(name)
     except PerftrackError:
@@ -141,6 +147,24 @@ def _places(points: Sequence[StoredSummary], begun: Mapping[int, int]) -> list[t
     for index, point in enumerate(points):
         firsts.setdefault(point.revision.id, index)
     return sorted((firsts[revision], direction) for revision, direction in begun.items())
+
+
+def newest_histories(store: Store, names: Sequence[SeriesName], *, runs: int) -> list[History]:
+    """What the newest `runs` say of these series, with the changes among them; in the order of `names`."""
+    found: dict[_Key, list[StoredSummary]] = {}
+    for point in store.newest_points(names, runs=runs):
+        one = point.summary
+        found.setdefault((one.suite, one.case_key, one.device_class, one.variant), []).append(point)
+    whole = [
+        _history(key, found.get(key, ()))
+        for key in ((one.suite, one.case, one.device_class, one.variant) for one in names)
+    ]
+    return [msgspec.structs.replace(one, changes=_changes(one.points)) for one in whole]
+
+
+def _changes(points: Sequence[HistoryPoint]) -> tuple[tuple[int, int], ...]:
+    times = [math.nan if point.time_s is None else point.time_s for point in points]
+    return tuple(change_points(times, borders=borders(points)))
 
 
 def _newest_of(series: History, changes: Sequence[tuple[int, int]], last: int) -> History:

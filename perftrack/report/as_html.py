@@ -73,12 +73,13 @@ def _environment() -> jinja2.Environment:
         loader=jinja2.PackageLoader("perftrack.report"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
-        finalize=_foreign,
+        finalize=foreign,
+        keep_trailing_newline=True,
         trim_blocks=True,
         lstrip_blocks=True,
     )
 
 
-def _foreign(value: object) -> object:
+def foreign(value: object) -> object:
     """Whatever stands in the page is one line of letters that can be seen; escaping comes after."""
     return plain(value) if isinstance(value, str) and not isinstance(value, Markup) else value

@@ -272,11 +272,15 @@ def _environments_of(connection: sa.Connection, attempts: Iterable[int | None]) 
     return {number: rows.environment(entries) for number, entries in connection.execute(question)}
 
 
-def run_entries(connection: sa.Connection, *, repo: str | None, last: int | None) -> list[RunEntry]:
-    """The newest runs, the newest first."""
+def run_entries(
+    connection: sa.Connection, *, repo: str | None, last: int | None, head: int | None = None
+) -> list[RunEntry]:
+    """The newest runs, the newest first; of one repository, of one head."""
     question = _RUNS.order_by(run.c.started_us.desc(), run.c.id.desc()).limit(last)
     if repo is not None:
         question = question.where(_head.c.repo == repo)
+    if head is not None:
+        question = question.where(run.c.head_id == head)
     found = mappings(connection, question)
     numbers = [row["id"] for row in found]
     counts = sa.select(job_attempt.c.run_id, sa.func.count()).group_by(job_attempt.c.run_id)

@@ -23,6 +23,7 @@ from perftrack.store import (
     glob,
     health,
     migrate,
+    overview,
     pack,
     read,
     regressions,
@@ -339,6 +340,23 @@ class Store:
     def runs(self, *, repo: str | None = None, last: int | None = None) -> list[RunEntry]:
         """The newest runs, the newest first."""
         return self.read(lambda connection: read.run_entries(connection, repo=repo, last=last))
+
+    def runs_of(self, head: StoredRevision) -> list[RunEntry]:
+        """The runs that have this revision as their head, the newest first."""
+        return self.read(lambda connection: read.run_entries(connection, repo=None, last=None, head=head.id))
+
+    def tallies(self, uids: Sequence[str]) -> list[overview.Tally]:
+        """How many candidates of each of these runs have which verdict, by device class."""
+        return self.read(lambda connection: overview.tallies(connection, uids))
+
+    def series_names(self) -> list[overview.SeriesName]:
+        """Every variant of every case on every device class that has results."""
+        return self.read(overview.series_names)
+
+    def newest_points(self, names: Sequence[overview.SeriesName], *, runs: int) -> list[StoredSummary]:
+        """What the newest `runs` say of some series, in topological order of their heads."""
+        numbers = [number for one in names for number in one.ids]
+        return self.read(lambda connection: overview.points(connection, numbers, runs=runs))
 
 
 def _some(names: Sequence[str]) -> str:

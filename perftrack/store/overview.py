@@ -1,0 +1,101 @@
+"""What lists need of many runs and series at once: counts and names, never whole runs."""
+
+from collections.abc import Sequence
+
+import msgspec
+import sqlalchemy as sa
+
+from perftrack.model import Status
+from perftrack.store import read
+from perftrack.store.schema import device_class, finding, kernel_case, result, run, series, suite
+from perftrack.store.value import StoredSummary
+
+_FAULTS = (Status.WRONG.value, Status.FAILED.value, Status.INVALID.value)
+
+
+class Tally(msgspec.Struct, frozen=True, kw_only=True):
+    """How many candidates of one run have one verdict on one device class."""
+
+    run_uid: str
+    device_class: str
+    verdict: str
+    """Of a run without a base, the status of the measurement."""
+    red: bool
+    """They fail the run, but for what people said of them."""
+    count: int
+
+
+class SeriesName(msgspec.Struct, frozen=True, kw_only=True):
+    """One variant of one case on one device class, by whatever methods it was measured."""
+
+    suite: str
+    case: str
+    device_class: str
+    variant: str
+    baseline: str
+    ids: tuple[int, ...]
+    """Row numbers of its series."""
+
+
+def tallies(connection: sa.Connection, uids: Sequence[str]) -> list[Tally]:
+    """Of the findings of the runs `uids`; of a run without a base, of its measurements."""
+    red = sa.or_(
+        sa.and_(finding.c.verdict == "slower", finding.c.confirmed == 1),
+        sa.and_(finding.c.newly == 1, finding.c.verdict.in_(("failed", "wrong"))),
+    )
+    compared = (
+        sa.select(
+            run.c.uid, device_class.c.name, finding.c.verdict, sa.case((red, 1), else_=0).label("red"), sa.func.count()
+        )
+        .join_from(finding, run, finding.c.run_id == run.c.id)
+        .join(device_class, finding.c.device_class_id == device_class.c.id)
+        .where(run.c.uid.in_(uids))
+        .group_by(run.c.uid, device_class.c.name, finding.c.verdict, "red")
+    )
+    fault = sa.case((result.c.status.in_(_FAULTS), 1), else_=0).label("fault")
+    alone = (
+        sa.select(run.c.uid, device_class.c.name, result.c.status, fault, sa.func.count())
+        .join_from(run, result, sa.and_(result.c.revision_id == run.c.head_id, result.c.run_id == run.c.id))
+        .join(series, result.c.series_id == series.c.id)
+        .join(device_class, series.c.device_class_id == device_class.c.id)
+        .where(run.c.uid.in_(uids), run.c.base_id.is_(None), result.c.side == "head")
+        .where(series.c.variant != series.c.baseline)
+        .group_by(run.c.uid, device_class.c.name, result.c.status, "fault")
+    )
+    rows = [*connection.execute(compared), *connection.execute(alone)]
+    return [
+        Tally(run_uid=uid, device_class=name, verdict=verdict, red=bool(is_red), count=count)
+        for uid, name, verdict, is_red, count in rows
+    ]
+
+
+def series_names(connection: sa.Connection) -> list[SeriesName]:
+    """Every series, those of several methods as one; by suite, case, device class and variant."""
+    question = (
+        sa.select(
+            suite.c.name, kernel_case.c.key, device_class.c.name, series.c.variant, series.c.baseline, series.c.id
+        )
+        .join_from(series, kernel_case, series.c.case_id == kernel_case.c.id)
+        .join(suite, kernel_case.c.suite_id == suite.c.id)
+        .join(device_class, series.c.device_class_id == device_class.c.id)
+        .order_by(suite.c.name, kernel_case.c.key, device_class.c.name, series.c.variant, series.c.id)
+    )
+    found: dict[tuple[str, str, str, str], tuple[str, list[int]]] = {}
+    for suite_name, key, class_name, variant, baseline, number in connection.execute(question):
+        ids = found.setdefault((suite_name, key, class_name, variant), (baseline, []))[1]
+        ids.append(number)
+    return [
+        SeriesName(suite=name, case=key, device_class=device, variant=variant, baseline=baseline, ids=tuple(ids))
+        for (name, key, device, variant), (baseline, ids) in found.items()
+    ]
+
+
+def points(connection: sa.Connection, numbers: Sequence[int], *, runs: int) -> list[StoredSummary]:
+    """Summaries of the series with these row numbers, of the heads of the newest `runs`; in topological order."""
+    newest = sa.select(run.c.head_id).order_by(run.c.started_us.desc(), run.c.id.desc()).limit(runs).subquery()
+    return read.summaries(
+        connection,
+        result.c.series_id.in_(numbers),
+        result.c.revision_id.in_(sa.select(newest.c.head_id)),
+        result.c.side == "head",
+    )

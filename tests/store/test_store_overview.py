@@ -1,0 +1,56 @@
+"""What lists ask of both engines: counts of many runs, names of series, their newest points."""
+
+import store_builders as build
+
+from perftrack.model import Status, Verdict
+from perftrack.store import Store
+
+CLASS = build.device().device_class
+
+
+def _judged(store: Store, number: int, *, findings, status=Status.OK, **changes) -> str:
+    run = build.run(number, **changes)
+    store.begin_run(run)
+    store.add_job(run.uid, build.case(), build.job(), build.device())
+    head = build.summary() if status is Status.OK else build.failed_summary(status=status)
+    store.finish_run(
+        run.uid, state="complete", finished_us=100 + number,
+        summaries=[head, *([build.summary("base")] if run.base else []), build.summary(variant="unfused")],
+        findings=findings,
+    )  # fmt: skip
+    return run.uid
+
+
+def test_verdicts_are_counted_by_run_and_device_class(store: Store) -> None:
+    red = _judged(store, 1, findings=[build.finding(), build.finding("steps", confirmed=False)])
+    good = _judged(store, 2, findings=[build.finding(verdict=Verdict.SAME)])
+    newly = _judged(store, 3, findings=[build.finding(verdict=Verdict.FAILED, newly=True)])
+    alone = _judged(store, 4, findings=[], base=None, base_note="", status=Status.WRONG)
+    found = {(one.run_uid, one.verdict, one.red): one.count for one in store.tallies([red, good, newly, alone])}
+    assert found == {
+        (red, "slower", True): 1,
+        (red, "slower", False): 1,
+        (good, "same", False): 1,
+        (newly, "failed", True): 1,
+        (alone, "wrong", True): 1,
+    }
+    assert {one.device_class for one in store.tallies([red])} == {CLASS}
+    assert store.tallies([]) == []
+
+
+def test_series_by_name_with_the_points_of_the_newest_runs(store: Store) -> None:
+    for number in (1, 2, 3):
+        _judged(store, number, findings=[], head=build.revision(number + 10), base=build.revision(number + 9))
+    names = store.series_names()
+    assert [(one.case, one.device_class, one.variant) for one in names] == [
+        (build.case().key, CLASS, "fused"),
+        (build.case().key, CLASS, "unfused"),
+    ]
+    points = store.newest_points(names[:1], runs=2)
+    assert [(one.revision.revision.position, one.summary.variant, one.summary.side) for one in points] == [
+        (12, "fused", "head"),
+        (13, "fused", "head"),
+    ]
+    assert store.newest_points([], runs=2) == []
+    (head,) = {one.revision for one in points if one.revision.revision.position == 13}
+    assert [one.run.uid for one in store.runs_of(head)] == [build.run(3).uid]
