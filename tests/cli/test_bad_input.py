@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from perftrack.store.migrate import HEAD
+
 
 def sentence(done):
     """What was said last; never a traceback."""
@@ -123,9 +125,9 @@ def test_db_upgrade_makes_an_empty_database_usable(run, tmp_path):
     (tmp_path / "perf.db").touch()
     empty = run("report", cwd=tmp_path)
     assert (empty.returncode, "holds no perftrack data yet" in sentence(empty)) == (2, True), empty.stderr
-    assert run("db", "upgrade", cwd=tmp_path).stdout.strip() == "empty -> 0003"
-    assert run("db", "upgrade", cwd=tmp_path).stdout.strip() == "0003, nothing to do"
-    assert run("db", "current", cwd=tmp_path).stdout.strip() == "0003"
+    assert run("db", "upgrade", cwd=tmp_path).stdout.strip() == f"empty -> {HEAD}"
+    assert run("db", "upgrade", cwd=tmp_path).stdout.strip() == f"{HEAD}, nothing to do"
+    assert run("db", "current", cwd=tmp_path).stdout.strip() == HEAD
     done = run("report", cwd=tmp_path)
     assert (done.returncode, "has no run yet" in sentence(done)) == (2, True)
 
