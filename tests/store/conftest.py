@@ -2,13 +2,13 @@
 
 import shutil
 import tempfile
-import uuid
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from postgresql_database import new_database
 
 from perftrack.store import Store, schema
 
@@ -40,19 +40,10 @@ def _forget_durability(server: str) -> None:
         connection.execute("SELECT pg_reload_conf()")
 
 
-def _new_database(server: str, template: str = "template1") -> str:
-    import psycopg
-
-    name = f"perf_{uuid.uuid4().hex[:12]}"
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
-    return server.replace("/postgres?", f"/{name}?")
-
-
 @pytest.fixture(scope="session")
 def postgresql_template(postgresql: str) -> str:
     """Name of a database at the newest schema, to be copied: migrating each test's own takes longer."""
-    url = _new_database(postgresql)
+    url = new_database(postgresql)
     Store.open(url).close()
     return url.rpartition("?")[0].rpartition("/")[2]
 
@@ -68,7 +59,7 @@ def _migrated(request: pytest.FixtureRequest, folder: Path) -> str:
     if request.param == "sqlite":
         return f"sqlite:///{shutil.copy(request.getfixturevalue('sqlite_template'), folder / 'perf.db')}"
     template = request.getfixturevalue("postgresql_template")
-    return _new_database(request.getfixturevalue("postgresql"), template)
+    return new_database(request.getfixturevalue("postgresql"), template)
 
 
 class Lender:
@@ -83,7 +74,7 @@ class Lender:
 
     @contextmanager
     def lend(self) -> Iterator[str]:
-        url = self._free.pop() if self._free else _new_database(self._server, self._template)
+        url = self._free.pop() if self._free else new_database(self._server, self._template)
         yield url
         self._empty(url)
         self._free.append(url)
@@ -115,7 +106,7 @@ def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Address of an empty database, on each engine in turn."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'empty.db'}"
-    return _new_database(request.getfixturevalue("postgresql"))
+    return new_database(request.getfixturevalue("postgresql"))
 
 
 @pytest.fixture(params=ENGINES)

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 import store_builders as build
-from conftest import _new_database
+from postgresql_database import new_database
 
 from perftrack.errors import PerftrackError, StoreError, UsageError
 from perftrack.store import Store, address, door, engine, safe_url
@@ -147,7 +147,7 @@ def test_a_database_that_is_not_on_the_server(postgresql: str) -> None:
 
 
 def test_a_server_that_may_not_be_written(postgresql: str) -> None:
-    url = _new_database(postgresql)
+    url = new_database(postgresql)
     error = _refusal(f"{url}&options=-cdefault_transaction_read_only%3Don")
     assert isinstance(error, StoreError)
     assert "may not be written by this user" in str(error)
@@ -161,7 +161,7 @@ def test_a_driver_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_connection_that_was_lost_is_made_again(postgresql: str, postgresql_template: str) -> None:
-    url = _new_database(postgresql, postgresql_template)
+    url = new_database(postgresql, postgresql_template)
     with Store.open(url) as store, psycopg.connect(postgresql, autocommit=True) as other:
         store.begin_run(build.run())
         other.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'perftrack'")

@@ -11,6 +11,7 @@ import store_builders as build
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from postgresql_database import new_database
 
 from perftrack.errors import SchemaOutdatedError, StoreError, UsageError
 from perftrack.store import Store, address, engine, migrate, schema
@@ -161,9 +162,7 @@ def test_another_programs_file_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_tables_of_others_on_a_shared_server_stay(postgresql: str) -> None:
-    from conftest import _new_database
-
-    url = _new_database(postgresql)
+    url = new_database(postgresql)
     _run_sql(url, "CREATE TABLE alembic_version (version_num text)")
     _run_sql(url, "INSERT INTO alembic_version VALUES ('theirs')")
     with Store.open(url) as opened:
