@@ -103,6 +103,14 @@ def test_status_says_what_is_red_and_where(asked):
     assert [one["id"] for one in whole["open"]] == [1]
 
 
+def test_a_red_that_began_no_regression_is_not_called_good(store):
+    fill(store, commits=3, slow_from=3, remembered=False)
+    with client(store) as asked:
+        page = Page(asked.get("/").text)
+    assert "RED newest run, and no regression open" in page.text
+    assert "NOTHING OPEN" not in page.text
+
+
 def test_from_a_commit_two_clicks_to_the_picture(asked):
     report = Page(asked.get("/commit?sha=00000b6").text)
     assert report.text.startswith("RED: 00000b6 against 00000b5")

@@ -55,17 +55,20 @@ def revision(number: int, subject: str) -> Revision:
     )  # fmt: skip
 
 
-def fill(store, names=None, *, commits: int = 30, slow_from: int = 22):
-    """One run a commit, each against the one before. The first case of the first class is 12 % slower from one on."""
+def fill(store, names=None, *, commits: int = 30, slow_from: int = 22, remembered: bool = True):
+    """One run a commit, each against the one before. The first case of the first class is 12 % slower from one on.
+
+    Uncommitted changes, for one, are red and begin no regression: then nothing is `remembered`.
+    """
     for number in range(1, commits + 1):
-        one_run(store, names or Names(), number, slow_from)
+        one_run(store, names or Names(), number, slow_from, remembered=remembered)
 
 
 def run_uid(number: int) -> str:
     return f"{number:04x}" * 8
 
 
-def one_run(store, names, number, slow_from):
+def one_run(store, names, number, slow_from, *, remembered=True):
     uid, started_us = run_uid(number), START_US + number * DAY_US
     store.begin_run(
         Run(
@@ -106,7 +109,7 @@ def one_run(store, names, number, slow_from):
                     )
                 )
     store.finish_run(uid, state="complete", finished_us=started_us + 60_000_000, summaries=summaries, findings=findings)
-    store.remember(uid, seen)
+    store.remember(uid, seen if remembered else ())
 
 
 def case(suite, key, names):
