@@ -191,6 +191,15 @@ def test_a_plain_step_is_found_mirrored_and_kept_as_the_series_grows(size: float
     )
 
 
+@pytest.mark.parametrize("size", [0.05, 0.2, 1.0])
+@pytest.mark.parametrize("at", [20, 28, 40])
+@pytest.mark.parametrize("seed", range(0, 50, 5))
+def test_a_plain_step_is_told_after_three_values(size: float, at: int, seed: int) -> None:
+    values = noisy((100, at), (100 * (1 + size), 3), spread=0.001, seed=seed)
+    assert change_points(values[:-1]) == []
+    assert change_points(values) == [(at, 1)]
+
+
 RUNS = st.lists(
     st.tuples(st.floats() | st.sampled_from([0.0, 1.0, 1e308, 5e-324]), st.floats(), st.sampled_from("ab")), max_size=40
 )

@@ -39,8 +39,8 @@ def resources(log: str) -> dict[str, dict[str, int]]:
     return found
 
 
-CHOSEN = {"sm_80": ("float32",), "sm_90": ("float16",), "sm_100": ("bfloat16",)}
-"""Every type and every generation, but not every pair, which would take minutes."""
+CHOSEN = {"sm_80": ("float32",), "sm_90": ("float16", "bfloat16"), "sm_100": ("bfloat16",)}
+"""Every type and every generation, but not every pair, which would take minutes; 16-bit types need more registers."""
 
 
 def dtypes_for(source: Source, arch: str) -> tuple[str, ...]:
