@@ -30,7 +30,7 @@ from perftrack.model import Job, Method
 
 OURS = "perftrack"
 LIMIT = 0.03
-TRUTH = ("torch.profiler (CUPTI)", "cupti", "event loop")
+TRUTH = ("torch.profiler (CUPTI)", "event loop")
 """What long kernels are held against: the first of these that gave a time."""
 
 SPAN_S = 0.2
@@ -166,28 +166,6 @@ def in_bursts(anchor: Anchor, call: Launch, times: int, burst: int) -> None:
         time.sleep(REST_S)
 
 
-def cupti(anchor: Anchor) -> float:
-    """CUPTI's activity records through NVIDIA's own package `cupti`."""
-    library = import_module("cupti.cupti")
-    kinds = (library.ActivityKind.CONCURRENT_KERNEL, library.ActivityKind.MEMCPY, library.ActivityKind.MEMSET)
-    call, times, burst = anchor.turn(), anchor.calls(SPAN_S), anchor.calls(BURST_S, 1)
-    records: dict[int, tuple[int, int]] = {}
-
-    def completed(activities: Iterable[Any]) -> None:
-        records.update((one.correlation_id, (one.start, one.end)) for one in activities if one.kind in kinds)
-
-    library.activity_register_callbacks(lambda: (8 << 20, 0), completed)
-    for kind in kinds:
-        library.activity_enable(kind)
-    try:
-        in_bursts(anchor, call, times, burst)
-    finally:
-        library.activity_flush_all(0)
-        for kind in kinds:
-            library.activity_disable(kind)
-    return statistics.median(spans(records.values(), times)) * 1e-9
-
-
 def nvbench(anchors: Sequence[Anchor]) -> dict[str, float]:
     """NVBench, through its package `cuda.bench`: it runs once a process, so all anchors are given to it together."""
     cupy, bench = import_module("cupy"), import_module("cuda.bench")
@@ -216,9 +194,7 @@ TIMERS: dict[str, Callable[[Anchor], float]] = {
     "cupyx.profiler.benchmark": cupyx_benchmark,
     "triton.testing.do_bench": triton_do_bench,
     "torch.profiler (CUPTI)": kineto,
-    "cupti": cupti,
 }
-"""The last takes over CUPTI, which a process can serve to one at a time."""
 
 
 def read_all(anchors: Sequence[Anchor], timers: Mapping[str, Callable[[Anchor], float]]) -> list[Reading]:

@@ -39,7 +39,7 @@ def submit(repo, tmp_path, *args):
         "PERFTRACK_DB": f"sqlite:///{tmp_path}/perf.db",
         "PYTHONPATH": os.pathsep.join(sys.path),
     }
-    command = [sys.executable, "-m", "perftrack", "submit", "elementwise", "-k", "add_mul_relu[dtype=float32"]
+    command = [sys.executable, "-m", "perftrack", "submit", "elementwise", "-k", "add_mul_relu_odd"]
     done = subprocess.run(
         [*command, "--format", "json", *args],
         cwd=repo.root,
