@@ -1,4 +1,4 @@
-"""A head that each comparison with its parent passes and that its stored history does not: real git, Ray, SQLite, timing.
+"""A head that each comparison with its parent passes and its history does not: real git, Ray, SQLite, timing.
 
 The history itself is written, not measured: so many commits would take minutes.
 """
@@ -42,7 +42,7 @@ def write_history(path, repo, shas, first_uid):
 
 
 @pytest.fixture(scope="module")
-def crept(track, files, tmp_path_factory):
+def crept(track, files):
     """The repository after the submission of the head, its report, and how to run more commands there."""
     repo, run = track("crept")
     code = files["code_under_test.py"]
