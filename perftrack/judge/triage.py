@@ -129,11 +129,16 @@ class Past:
         means = before / (_WINDOW - 1), (before + head) / _WINDOW
         return max(means, key=lambda mean: self.better * mean)
 
-    def best(self) -> tuple[float, int]:
-        """Mean logarithm of the best ten values in a row, and the one of them that is nearest to it."""
+    @property
+    def best(self) -> float:
+        """Mean logarithm of the best ten values in a row; NaN where there are fewer."""
+        return self._best[0] if self._best else math.nan
+
+    def best_place(self) -> int:
+        """Which of the best ten values in a row is nearest to their mean."""
         mean, start = self._best or (math.nan, 0)
         at = min(range(start, start + _WINDOW), key=lambda one: (abs(self.logs[one] - mean), -one))
-        return mean, self.places[at]
+        return self.places[at]
 
 
 class _Test(NamedTuple):
@@ -221,8 +226,7 @@ def _step(past: Past, level: list[float], head: float, deviation: float, degrees
 
 def _creep(past: Past, newest: float, deviation: float, degrees: int) -> _Test:
     """The best of so many windows looks better than it is: its p-value is multiplied by their number."""
-    best, against = past.best()
-    change, windows = newest - best, len(past.logs) / _WINDOW
+    change, windows = newest - past.best, len(past.logs) / _WINDOW
     error = deviation * math.sqrt(2 / _WINDOW)
     large = -past.better * change >= 2 * math.log1p(_LEAST_EFFECT)
     return _Test(
@@ -230,7 +234,7 @@ def _creep(past: Past, newest: float, deviation: float, degrees: int) -> _Test:
         _expm1(change),
         max(_expm1(stats.student_t(degrees, 0.95) * error), _LEAST_EFFECT),
         min(1.0, windows * _p_value(change, error, degrees)) if large else 1.0,
-        against,
+        past.best_place() if large else past.places[-1],
     )
 
 
