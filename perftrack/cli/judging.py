@@ -50,8 +50,12 @@ def judge(
 @click.argument("case")
 @click.argument("span", metavar="GOOD..BAD")
 @click.option(
-    "--variant", default="", metavar="NAME", help="Candidate to look at [default: that with the clearest step]."
+    "--variant",
+    default="",
+    metavar="NAME",
+    help="Candidate to look at [default: that with the clearest step], or the baseline variant.",
 )
+@click.option("--error", is_flag=True, help="Look for a step of the error against float64, not of the time.")
 @click.option("--rounds", type=int, metavar="N", help="Fresh processes the ends are measured in [default: 5].")
 @click.option("-d", "--device", default="", metavar="CLASS", help="Device class (a glob), or `cpu`.")
 @click.option("--quick", is_flag=True, help="Shorter measuring, less certain.")
@@ -64,6 +68,7 @@ def bisect(
     case: str,
     span: str,
     variant: str,
+    error: bool,  # noqa: FBT001
     rounds: int | None,
     device: str,
     quick: bool,  # noqa: FBT001 (click passes options by name)
@@ -71,7 +76,7 @@ def bisect(
     db: str | None,
     style: "Style",
 ) -> None:
-    """Find the commit that made CASE slower, or faster, between two commits.
+    """Find the commit that made CASE slower, faster, less or more accurate between two commits.
 
     Commits are measured beside the good end, in as many rounds as step and noise ask for, those in the middle first, in
     first-parent order. What cannot be built or collected is skipped. The same command again goes on where it was.
@@ -87,6 +92,7 @@ def bisect(
         case=case,
         span=span,
         variant=variant,
+        error=error,
         rounds=rounds,
         device=device,
         quick=quick,
