@@ -114,3 +114,20 @@ def test_a_slowdown_that_is_fixed_begins_nothing(world):
     world.judge(world.commit("slow"), None, timed(10, 11))
     world.judge(world.commit("fix"), None, timed(11, 10))
     assert ask(world, world.commit("head"), (10, 10))[NAME].commits == 8
+
+
+def test_marks_enter_the_changes_of_the_history(world):
+    past(world, [10] * 10)
+    slow = world.commit("slow")
+    world.judge(slow, None, timed(10, 12))
+    past(world, [12] * 10, seed=6)
+
+    def told():
+        (track,) = world.store.tracks(ADD)
+        return [(track.revisions[at].revision.sha, direction) for at, direction in track.changes()]
+
+    assert told() == [(slow, 1)]
+    world.ack("1", state=State.INVALID)
+    assert told() == []
+    world.ack("1", state=State.INFRA)
+    assert told() == [(slow, 1)]
