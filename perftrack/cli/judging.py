@@ -58,6 +58,7 @@ def judge(
 @click.option("--error", is_flag=True, help="Look for a step of the error against float64, not of the time.")
 @click.option("--rounds", type=int, metavar="N", help="Fresh processes the ends are measured in [default: 5].")
 @click.option("-d", "--device", default="", metavar="CLASS", help="Device class (a glob), or `cpu`.")
+@click.option("--parallel", is_flag=True, help="A commit's rounds on all devices of the class at once.")
 @click.option("--quick", is_flag=True, help="Shorter measuring, less certain.")
 @click.option(
     "--address", metavar="HOST:PORT", envvar="RAY_ADDRESS", help="Ray cluster [env RAY_ADDRESS; default: here]."
@@ -71,7 +72,8 @@ def bisect(
     error: bool,  # noqa: FBT001
     rounds: int | None,
     device: str,
-    quick: bool,  # noqa: FBT001 (click passes options by name)
+    parallel: bool,  # noqa: FBT001 (click passes options by name)
+    quick: bool,  # noqa: FBT001
     address: str | None,
     db: str | None,
     style: "Style",
@@ -95,6 +97,7 @@ def bisect(
         error=error,
         rounds=rounds,
         device=device,
+        parallel=parallel,
         quick=quick,
         database=db,
         address=address,

@@ -48,6 +48,8 @@ class Request:
     rounds: int | None = None
     """Of the ends; None: as many as confirm a suspicion."""
     device: str = ""
+    parallel: bool = False
+    """All devices of the class measure a commit at once, a round each."""
     quick: bool = False
     database: str | None = None
     address: str | None = None
@@ -290,7 +292,8 @@ class _Bisection:
             self.talk.say(
                 f"measure {revision.label} {revision.subject}, {run.options.rounds} rounds, run {run.uid[:8]}"
             )
-            Execution(run, trees, self.store, self.talk).measure(self.request.address)
+            execution = Execution(run, trees, self.store, self.talk, spread=self.request.parallel)
+            execution.measure(self.request.address)
         else:
             self.talk.say(f"stored  {revision.label} {revision.subject}, run {run.uid[:8]}")
         return self._seen(run.uid), run.uid

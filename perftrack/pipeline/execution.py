@@ -39,9 +39,11 @@ class Execution:
         history: History | None = None,
         suspected: Sequence[Finding] = (),
         alpha: float = FAMILY_ALPHA,
+        spread: bool = False,
     ) -> None:
         self.run, self.trees, self.store, self.talk = run, trees, store, talk
         self.history, self.suspected, self.alpha = history, list(suspected), alpha
+        self.spread = spread
         self.told: dict[Key, Told] = {}
         self.findings: list[Finding] = []
         self.summaries: list[Summary] = []
@@ -72,7 +74,9 @@ class Execution:
                 self.store.begin_run(self.run)
                 begun = True
                 self._replay()
-                self._run_jobs(pool, "measure", plan.jobs(pairs, first_rounds, self.store.done_jobs(self.run.uid)))
+                turns = plan.other_devices_first(pairs, self.devices, {}) if self.spread else {}
+                done = self.store.done_jobs(self.run.uid)
+                self._run_jobs(pool, "measure", plan.jobs(pairs, first_rounds, done, turns))
                 findings = self.suspected or self._judge(pairs, first_rounds)
                 self._ask_history(pairs, first_rounds)
                 self.findings = self._confirm(pool, pairs, findings)
