@@ -13,10 +13,10 @@ from perftrack.declare import NEVER_GATED
 from perftrack.judge import life
 from perftrack.judge.life import CaseId, Kind, State
 from perftrack.judge.marks import marked_changes
-from perftrack.store import glob, read, regressions
+from perftrack.store import aliases, glob, read, regressions
 from perftrack.store.columns import is_one_of
-from perftrack.store.schema import device as device_table
 from perftrack.store.schema import (
+    case_alias,
     device_class,
     environment,
     kernel_case,
@@ -28,6 +28,7 @@ from perftrack.store.schema import (
     series,
     suite,
 )
+from perftrack.store.schema import device as device_table
 from perftrack.store.value import StoredRevision
 
 
@@ -71,9 +72,12 @@ class Track(msgspec.Struct, frozen=True, kw_only=True):
 
 _IS_CANDIDATE = sa.and_(series.c.variant != series.c.baseline, series.c.variant.not_in(NEVER_GATED))
 
+_SHOWN = sa.func.coalesce(case_alias.c.current_id, series.c.case_id)
+"""The case under whose name it is shown today."""
+
 _QUESTION = (
     sa.select(
-        series.c.case_id,
+        _SHOWN.label("case_id"),
         series.c.device_class_id,
         series.c.variant,
         result.c.revision_id,
@@ -85,9 +89,10 @@ _QUESTION = (
     .join_from(series, result, result.c.series_id == series.c.id)
     .join(run, result.c.run_id == run.c.id)
     .join(revision, result.c.revision_id == revision.c.id)
+    .join(case_alias, case_alias.c.case_id == series.c.case_id, isouter=True)
     .where(revision.c.dirty == 0)
     .order_by(
-        series.c.case_id,
+        _SHOWN,
         series.c.device_class_id,
         series.c.variant,
         revision.c.repo,
@@ -108,11 +113,14 @@ def tracks(connection: sa.Connection, *, of: str = "*", device: str = "*", varia
 
     `device` is a device class or a pattern with * and ?; an empty `variant` means every candidate. Uncommitted changes
     are no part of a history. Of a commit that was measured several times the first time counts that it was the head,
-    as when it came; where it never was, the first time as a base.
+    as when it came; where it never was, the first time as a base. A renamed case is found by either name and is one
+    track, under that of today.
     """
     names = _Names(connection)
     keys = set(glob.matching(of, {key for _, key in names.cases.values()}))
-    cases = [number for number, (suite_name, key) in names.cases.items() if suite_name == of or key in keys]
+    renamed = aliases.names(connection)
+    keys |= {renamed[old] for old in renamed if old[1] in keys}
+    cases = [number for number, name in names.cases.items() if name[0] == of or renamed.get(name, name[1]) in keys]
     classes = set(glob.matching(device, names.classes.values()))
     where = [
         is_one_of(series.c.case_id, cases),
@@ -152,11 +160,12 @@ _Marked = dict[tuple[str, str, CaseId], dict[str, State]]
 
 def _marked(connection: sa.Connection) -> _Marked:
     found: _Marked = {}
-    now_us = time.time_ns() // 1000
+    now_us, renamed = time.time_ns() // 1000, aliases.names(connection)
     for one in regressions.regressions(connection) if _has_marks(connection) else ():
         for case in one.cases() if one.kind is Kind.SLOWER else ():
             state = life.standing(one, case, now_us).state
-            found.setdefault((one.repo, one.device_class, case), {})[one.found.sha] = state
+            shown = case._replace(case_key=renamed.get(case[:2], case.case_key))
+            found.setdefault((one.repo, one.device_class, shown), {})[one.found.sha] = state
     return found
 
 
