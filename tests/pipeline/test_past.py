@@ -3,12 +3,13 @@
 import msgspec
 import numpy as np
 import pytest
-from life_builders import ADD, CLASS, DRIVER, SUB, case, finding, timed
+from life_builders import ADD, CLASS, DRIVER, SUB, World, case, finding, timed
 
 from perftrack.judge.life import State
 from perftrack.judge.value import Summary
 from perftrack.model import Environment, Method, Run, RunOptions, Status
 from perftrack.pipeline.past import History
+from perftrack.store import Store
 
 OTHER_DRIVER = Environment(entries={"driver": "590"})
 NAME = ("elementwise", ADD, CLASS, "fused")
@@ -116,18 +117,21 @@ def test_a_slowdown_that_is_fixed_begins_nothing(world):
     assert ask(world, world.commit("head"), (10, 10))[NAME].commits == 8
 
 
-def test_marks_enter_the_changes_of_the_history(world):
-    past(world, [10] * 10)
-    slow = world.commit("slow")
-    world.judge(slow, None, timed(10, 12))
-    past(world, [12] * 10, seed=6)
+def test_marks_enter_the_changes_of_the_history(repo, tmp_path):
+    path = tmp_path / "perf.db"
+    with Store.open(str(path)) as store:
+        world = World(repo, store, path)
+        past(world, [10] * 10)
+        slow = world.commit("slow")
+        world.judge(slow, None, timed(10, 12))
+        past(world, [12] * 10, seed=6)
 
-    def told():
-        (track,) = world.store.tracks(ADD)
-        return [(track.revisions[at].revision.sha, direction) for at, direction in track.changes()]
+        def told():
+            (track,) = store.tracks(ADD)
+            return [(track.revisions[at].revision.sha, direction) for at, direction in track.changes()]
 
-    assert told() == [(slow, 1)]
-    world.ack("1", state=State.INVALID)
-    assert told() == []
-    world.ack("1", state=State.INFRA)
-    assert told() == [(slow, 1)]
+        assert told() == [(slow, 1)]
+        world.ack("1", state=State.INVALID)
+        assert told() == []
+        world.ack("1", state=State.INFRA)
+        assert told() == [(slow, 1)]
