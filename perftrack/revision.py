@@ -188,6 +188,10 @@ class Repository:
         """Ids of the commits that `head` has, itself included, and `without` has not."""
         return frozenset(self.git("rev-list", head.sha, *([f"^{without.sha}"] if without else [])).decode().split())
 
+    def line(self, head: Revision) -> frozenset[str]:
+        """Ids of the commits in the first-parent line of `head`, itself included."""
+        return frozenset(self.git("rev-list", "--first-parent", head.sha).decode().split())
+
     def between(self, good: str, bad: str) -> list[str]:
         """Ids of the commits from `good` (included) to `bad` in first-parent order, oldest first.
 

@@ -50,10 +50,15 @@ def judge(
 @click.argument("case")
 @click.argument("span", metavar="GOOD..BAD")
 @click.option(
-    "--variant", default="", metavar="NAME", help="Candidate to look at [default: that with the clearest step]."
+    "--variant",
+    default="",
+    metavar="NAME",
+    help="Candidate to look at [default: that with the clearest step], or the baseline variant.",
 )
+@click.option("--error", is_flag=True, help="Look for a step of the error against float64, not of the time.")
 @click.option("--rounds", type=int, metavar="N", help="Fresh processes the ends are measured in [default: 5].")
 @click.option("-d", "--device", default="", metavar="CLASS", help="Device class (a glob), or `cpu`.")
+@click.option("--parallel", is_flag=True, help="A commit's rounds on all devices of the class at once.")
 @click.option("--quick", is_flag=True, help="Shorter measuring, less certain.")
 @click.option(
     "--address", metavar="HOST:PORT", envvar="RAY_ADDRESS", help="Ray cluster [env RAY_ADDRESS; default: here]."
@@ -64,14 +69,16 @@ def bisect(
     case: str,
     span: str,
     variant: str,
+    error: bool,  # noqa: FBT001
     rounds: int | None,
     device: str,
-    quick: bool,  # noqa: FBT001 (click passes options by name)
+    parallel: bool,  # noqa: FBT001 (click passes options by name)
+    quick: bool,  # noqa: FBT001
     address: str | None,
     db: str | None,
     style: "Style",
 ) -> None:
-    """Find the commit that made CASE slower, or faster, between two commits.
+    """Find the commit that made CASE slower, faster, less or more accurate between two commits.
 
     Commits are measured beside the good end, in as many rounds as step and noise ask for, those in the middle first, in
     first-parent order. What cannot be built or collected is skipped. The same command again goes on where it was.
@@ -87,8 +94,10 @@ def bisect(
         case=case,
         span=span,
         variant=variant,
+        error=error,
         rounds=rounds,
         device=device,
+        parallel=parallel,
         quick=quick,
         database=db,
         address=address,

@@ -20,7 +20,7 @@ never missed; at s = 0.5 % among ten suspects a change of 5 % is found in more t
 minimum effect is found in half of the cases, by definition of a minimum. The tests simulate all of this.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
@@ -38,33 +38,45 @@ _UNMEASURED = (Verdict.MISSING, Verdict.UNSTABLE, Verdict.REMOVED, Verdict.NEW)
 Key = tuple[str, str, str, str]
 
 
-def suspects(findings: Iterable[Finding]) -> list[Finding]:
-    """What deserves fresh rounds, most urgent first: slower, newly broken, ambiguous, faster."""
-    order = (Verdict.SLOWER, Verdict.FAILED, Verdict.WRONG, Verdict.AMBIGUOUS, Verdict.FASTER)
-    chosen = [one for one in findings if one.verdict in order and (one.newly or one.verdict not in _BROKEN)]
+def suspects(findings: Iterable[Finding], told: Collection[Key] = ()) -> list[Finding]:
+    """What deserves fresh rounds, most urgent first: slower, newly broken, ambiguous, faster; then what is the same.
+
+    Of the last only those `told` by their histories, and not what is equal code.
+    """
+    order = (Verdict.SLOWER, Verdict.FAILED, Verdict.WRONG, Verdict.AMBIGUOUS, Verdict.FASTER, Verdict.SAME)
+    chosen = [
+        one
+        for one in findings
+        if one.verdict in order
+        and (one.newly or one.verdict not in _BROKEN)
+        and (one.verdict is not Verdict.SAME or (key(one) in told and one.cause is not Cause.IDENTICAL_CODE))
+    ]
     return sorted(chosen, key=lambda one: order.index(one.verdict))
 
 
-def settle(first: Sequence[Finding], second: Sequence[Finding]) -> list[Finding]:
+def settle(
+    first: Sequence[Finding], second: Sequence[Finding], told: Collection[Key] = (), *, alpha: float = FAMILY_ALPHA
+) -> list[Finding]:
     """The first look's findings, each suspect replaced by what the fresh rounds of `second` say of it.
 
     Findings of `second` about anything that was not suspected are ignored. A suspect without a second finding, or
-    whose fresh rounds were lost, stays what it was, unconfirmed.
+    whose fresh rounds were lost, stays what it was, unconfirmed. `alpha`: this family's share of false confirmations.
     """
-    suspected = {_key(one) for one in suspects(first)}
-    fresh = {_key(one): one for one in second if _key(one) in suspected}
+    suspected = {key(one) for one in suspects(first, told)}
+    fresh = {key(one): one for one in second if key(one) in suspected}
     tested = [one for one in fresh.values() if len(one.ratios) > 1]
     p_values = stats.holm([stats.ratio_p_value(one.ratios) for one in tested])
-    significant = {_key(one) for one, p in zip(tested, p_values, strict=True) if p <= FAMILY_ALPHA}
+    significant = {key(one) for one, p in zip(tested, p_values, strict=True) if p <= alpha}
     return [
-        _with_accuracy(_settle(one, look, significant=_key(one) in significant), one, look)
-        if (look := fresh.get(_key(one)))
+        _with_accuracy(_settle(one, look, significant=key(one) in significant), one, look)
+        if (look := fresh.get(key(one)))
         else one
         for one in first
     ]
 
 
-def _key(finding: Finding) -> Key:
+def key(finding: Finding) -> Key:
+    """Suite, case key, device class and variant that a finding is about."""
     return (finding.suite, finding.case_key, finding.device_class, finding.variant)
 
 

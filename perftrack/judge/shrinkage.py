@@ -7,6 +7,7 @@ the common noise with few degrees, and a long series its own.
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 _MOST_DEGREES = 60.0
@@ -40,6 +41,7 @@ def common_noise(spreads: Sequence[tuple[float, int]]) -> CommonNoise:
     return CommonNoise(math.exp(mean + _digamma(degrees / 2) - math.log(degrees / 2)), degrees)
 
 
+@lru_cache(maxsize=1024)
 def _digamma(x: float) -> float:
     """Derivative of log Γ, by recurrence and its asymptotic series; exact to 1e-9 for x > 0."""
     shift = 0.0
@@ -50,6 +52,7 @@ def _digamma(x: float) -> float:
     return shift + math.log(x) - 0.5 / x - square * (1 / 12 - square * (1 / 120 - square / 252))
 
 
+@lru_cache(maxsize=4096)
 def _trigamma(x: float) -> float:
     """Second derivative of log Γ, in the same way."""
     shift = 0.0

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import cupy as cp
 
+from perftrack.measure.cuda_text import tokens
 from perftrack.model import Resources
 
 T = TypeVar("T")
@@ -50,7 +51,7 @@ def _occupancy(item: Any) -> float:
 
 
 def _code_digest(launch: Any, kernels: list[Any]) -> str | None:
-    """Of source, options, architecture, compiler and launch geometry; None where a kernel hides its source."""
+    """Of the source's tokens, options, architecture, compiler and launch geometry; None where a source is hidden."""
     source = getattr(launch, "source", None)
     whole = hashlib.sha256(f"{cp.cuda.Device().compute_capability} {cp.cuda.nvrtc.getVersion()}".encode())
     for kernel, grid, block, shared in kernels:
@@ -58,5 +59,7 @@ def _code_digest(launch: Any, kernels: list[Any]) -> str | None:
         if not isinstance(code, str):
             return None
         options = getattr(kernel, "options", ())
-        whole.update(f"\0{code}\0{options}\0{kernel.name}\0{tuple(grid)}\0{tuple(block)}\0{int(shared)}".encode())
+        whole.update(
+            f"\0{tokens(code)}\0{options}\0{kernel.name}\0{tuple(grid)}\0{tuple(block)}\0{int(shared)}".encode()
+        )
     return whole.hexdigest()

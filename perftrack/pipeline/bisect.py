@@ -1,11 +1,13 @@
 """`perftrack bisect`: commits between a good and a bad one, each measured beside the good one, until one is left."""
 
+import math
 import secrets
 import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -13,10 +15,15 @@ from perftrack import config, stats
 from perftrack.declare import NEVER_GATED
 from perftrack.errors import IncompleteError, UsageError
 from perftrack.judge import bisect as search
+from perftrack.judge import life
+from perftrack.judge.accuracy import FACTOR
 from perftrack.judge.bisect import Answer
+from perftrack.judge.life import Kind
+from perftrack.judge.rounds import read_rounds
+from perftrack.judge.summary import ratio_over_rounds
 from perftrack.judge.value import Finding, Interval, spell
 from perftrack.measure.methods import default_method, quick_method
-from perftrack.model import Case, Revision, Run, RunOptions
+from perftrack.model import Accuracy, Case, Device, JobResult, Revision, Run, RunOptions, Side
 from perftrack.pipeline.execution import Execution
 from perftrack.pipeline.talk import Talk
 from perftrack.pipeline.trees import Compared, Trees, export
@@ -35,9 +42,14 @@ class Request:
     span: str
     """`GOOD..BAD`; the step may go either way."""
     variant: str = ""
+    """A candidate, or the baseline variant; empty: the candidate with the clearest step."""
+    error: bool = False
+    """Look for a step of the error against float64, not of the time."""
     rounds: int | None = None
     """Of the ends; None: as many as confirm a suspicion."""
     device: str = ""
+    parallel: bool = False
+    """All devices of the class measure a commit at once, a round each."""
     quick: bool = False
     database: str | None = None
     address: str | None = None
@@ -80,6 +92,19 @@ def _ends(span: str) -> tuple[str, str]:
     return good, bad or "HEAD"
 
 
+class _Seen(NamedTuple):
+    """What one run says of one variant, head beside the good end."""
+
+    variant: str
+    device_class: str
+    ratios: tuple[float, ...]
+    """Time of head ÷ time of the good end, one a round; of errors one for all rounds, which are alike in them."""
+    change: Interval | None
+    why: str
+    """What it says beside numbers."""
+    is_step: bool
+
+
 class _LacksCaseError(UsageError):
     """A commit that cannot be collected, or does not declare the case."""
 
@@ -104,12 +129,15 @@ class _Bisection:
         self.talk.say(f"good    {good.label} {good.subject}")
         self.talk.say(f"bad     {bad.label} {bad.subject}, {last} commits")
         ends, run_uid = self._end(bad, key)
-        interval = Interval(*stats.ratio_interval(ends.ratios, search.CONFIDENCE))
-        self._check(ends, interval, good, bad)
-        self.options = msgspec.structs.replace(self.options, rounds=search.rounds_needed(ends.ratios))
-        self.talk.say(f"step    {spell(interval.point)}: {self.options.rounds} rounds a commit between the ends")
+        interval = ends.change
+        if not self.request.error or interval is None:
+            interval = Interval(*stats.ratio_interval(ends.ratios, search.CONFIDENCE))
+        self._check(ends, interval, good, bad, key)
+        rounds = 1 if self.request.error else search.rounds_needed(ends.ratios)
+        self.options = msgspec.structs.replace(self.options, rounds=rounds)
+        self.talk.say(f"step    {self._spell(interval.point)}: {rounds} rounds a commit between the ends")
         self.tested[last] = self._tested(bad, "bad", ends, run_uid)
-        answers = self._search(ends, interval.point)
+        answers = self._search(ends, key, interval.point)
         left = search.culprits(len(self.shas), answers)
         before, after = search.bracket(len(self.shas), answers)
         return BisectReport(
@@ -117,6 +145,7 @@ class _Bisection:
             case=key,
             variant=ends.variant,
             device_class=ends.device_class,
+            of="error" if self.request.error else "time",
             good=good.label,
             bad=bad.label,
             commits=last,
@@ -133,12 +162,15 @@ class _Bisection:
         change = self.tested[place].change if place else None
         return change.point if change else 1.0
 
-    def _search(self, ends: Finding, step: float) -> dict[int, Answer]:
+    def _spell(self, ratio: float) -> str:
+        return life.size(Kind.LESS_ACCURATE if self.request.error else Kind.SLOWER, ratio)
+
+    def _search(self, ends: _Seen, key: str, step: float) -> dict[int, Answer]:
         answers: dict[int, Answer] = {}
         while (place := search.next_place(len(self.shas), answers)) is not None:
-            self.tested[place] = one = self._look(self._revision(place), ends, step)
+            self.tested[place] = one = self._look(self._revision(place), ends, key, step)
             answers[place] = one.answer
-            said = spell(one.change.point) if one.change else one.message
+            said = self._spell(one.change.point) if one.change else one.message
             self.talk.say(f"{one.answer:<7} {one.commit} {one.subject}: {said}")
         return answers
 
@@ -163,48 +195,55 @@ class _Bisection:
         return found[0], key
 
     def _check_variant(self, cases: Sequence[Case]) -> None:
-        names = [
-            name
-            for name in dict.fromkeys(name for one in cases for name in one.variants)
-            if name not in {cases[0].baseline, *NEVER_GATED}
-        ]
+        names = dict.fromkeys(name for one in cases for name in one.variants if name not in NEVER_GATED)
         if self.request.variant and self.request.variant not in names:
-            raise UsageError(
-                f"--variant {self.request.variant!r} is no candidate of this case: there is {', '.join(names)}"
-            )
+            raise UsageError(f"--variant {self.request.variant!r} is none of this case: there is {', '.join(names)}")
+        if self.request.error and self.request.variant == cases[0].baseline:
+            raise UsageError(f"--variant {self.request.variant!r} is the baseline, whose error is not judged")
 
-    def _end(self, bad: Revision, key: str) -> tuple[Finding, str]:
+    def _end(self, bad: Revision, key: str) -> tuple[_Seen, str]:
         """What the bad end says of the variant that was asked for, else of that with the clearest step; and its run."""
-        findings, run_uid = self._measure(bad, key)
-        wanted = [one for one in findings if self.request.variant in {"", one.variant}]
-        timed = [one for one in wanted if len(one.ratios) >= search.FEWEST_ROUNDS]
+        found, run_uid = self._measure(bad, key)
+        wanted = [one for one in found if self.request.variant in {"", one.variant}]
+        timed = [one for one in wanted if self._is_enough(one)]
         if not timed:
-            why = next((one.message or one.verdict.value for one in wanted), "it was not measured")
-            raise IncompleteError(f"{bad.label} has no time that could be compared with the good end's: {why}")
+            why = next((one.why for one in wanted), "it was not measured")
+            what = "error" if self.request.error else "time"
+            raise IncompleteError(f"{bad.label} has no {what} that could be compared with the good end's: {why}")
         if len(classes := sorted({one.device_class for one in timed})) > 1:
             raise UsageError(f"{key} ran on {', '.join(classes)}: choose one with -d")
+        if self.request.error:
+            return max(timed, key=lambda one: (one.is_step, abs(math.log(one.ratios[0])))), run_uid
         return min(timed, key=lambda one: stats.ratio_p_value(one.ratios)), run_uid
 
-    def _check(self, ends: Finding, interval: Interval, good: Revision, bad: Revision) -> None:
-        if not search.is_step(ends.ratios):
+    def _is_enough(self, one: _Seen) -> bool:
+        return len(one.ratios) >= (1 if self.request.error else search.FEWEST_ROUNDS)
+
+    def _check(self, ends: _Seen, interval: Interval, good: Revision, bad: Revision, key: str) -> None:
+        sides = f"{bad.label} and {good.label} do not differ in"
+        if self.request.error and not ends.is_step:
+            raise IncompleteError(
+                f"{sides} the error of {key} {ends.variant}: {self._spell(interval.point)}, and it takes "
+                f"{FACTOR:g} times, and more than the rounding of the result, to be a step"
+            )
+        if not self.request.error and not search.is_step(ends.ratios):
             low, high = (spell(bound) for bound in (interval.low, interval.high))
             raise IncompleteError(
-                f"{bad.label} and {good.label} do not differ in {ends.case_key} {ends.variant} beyond the noise: "
+                f"{sides} {key} {ends.variant} beyond the noise: "
                 f"{spell(interval.point)}, 99 % interval {low} to {high} in {len(ends.ratios)} rounds; there is no "
                 f"step to look for, unless --rounds {2 * len(ends.ratios)} shows one"
             )
 
-    def _look(self, revision: Revision, ends: Finding, step: float) -> Tested:
+    def _look(self, revision: Revision, ends: _Seen, key: str, step: float) -> Tested:
         """What one commit between the ends says."""
         try:
-            findings, run_uid = self._measure(revision, ends.case_key)
+            seen, run_uid = self._measure(revision, key)
         except (_LacksCaseError, IncompleteError) as error:
             return self._skipped(revision, str(error))
         same = (ends.variant, ends.device_class)
-        found = next((one for one in findings if (one.variant, one.device_class) == same), None)
-        if found is None or len(found.ratios) < search.FEWEST_ROUNDS:
-            why = (found.message or found.verdict.value) if found else f"no variant {ends.variant}"
-            return self._skipped(revision, why, run_uid)
+        found = next((one for one in seen if (one.variant, one.device_class) == same), None)
+        if found is None or not self._is_enough(found):
+            return self._skipped(revision, found.why if found else f"no variant {ends.variant}", run_uid)
         answer = search.classify(stats.geometric_mean(found.ratios), step)
         return self._tested(revision, answer, found, run_uid)
 
@@ -218,14 +257,14 @@ class _Bisection:
             run=run_uid,
         )
 
-    def _tested(self, revision: Revision, answer: Answer, found: Finding, run_uid: str) -> Tested:
+    def _tested(self, revision: Revision, answer: Answer, found: _Seen, run_uid: str) -> Tested:
         return Tested(
             commit=revision.label,
             sha=revision.sha,
             subject=revision.subject,
             answer=answer,
             change=found.change,
-            rounds=len(found.ratios),
+            rounds=self.options.rounds if self.request.error else len(found.ratios),
             run=run_uid,
         )
 
@@ -243,8 +282,8 @@ class _Bisection:
             raise _LacksCaseError(trees.collected["head"].problems.get(suite, f"{revision.label} has no case {key}"))
         return trees
 
-    def _measure(self, revision: Revision, key: str) -> tuple[list[Finding], str]:
-        """Findings of a commit beside the good end, stored or new, and their run."""
+    def _measure(self, revision: Revision, key: str) -> tuple[list[_Seen], str]:
+        """What a commit beside the good end says, stored or new, and its run."""
         good = self._revision(0)
         run = self._stored(revision, good)
         if run is None or run.state != "complete":
@@ -253,10 +292,18 @@ class _Bisection:
             self.talk.say(
                 f"measure {revision.label} {revision.subject}, {run.options.rounds} rounds, run {run.uid[:8]}"
             )
-            Execution(run, trees, self.store, self.talk).measure(self.request.address)
+            execution = Execution(run, trees, self.store, self.talk, spread=self.request.parallel)
+            execution.measure(self.request.address)
         else:
             self.talk.say(f"stored  {revision.label} {revision.subject}, run {run.uid[:8]}")
-        return self.store.load_run(run.uid).findings, run.uid
+        return self._seen(run.uid), run.uid
+
+    def _seen(self, run_uid: str) -> list[_Seen]:
+        stored = self.store.load_run(run_uid)
+        (case,) = stored.cases[:1] or (None,)
+        if case is not None and self.request.variant == case.baseline:
+            return _of_baseline(case, self.store.jobs(run_uid), stored.devices)
+        return [(_of_error if self.request.error else _of_time)(one) for one in stored.findings]
 
     def _stored(self, revision: Revision, good: Revision) -> Run | None:
         """The newest run of this very question, whole or interrupted."""
@@ -278,3 +325,27 @@ class _Bisection:
             started_us=time.time_ns() // 1000,
             problems=trees.problems,
         )
+
+
+def _of_time(found: Finding) -> _Seen:
+    why = found.message or found.verdict.value
+    return _Seen(found.variant, found.device_class, found.ratios, found.change, why, is_step=False)
+
+
+def _of_error(found: Finding) -> _Seen:
+    level = found.error_head / found.error_base if found.error_head and found.error_base else None
+    ratios, change = ((level,), Interval(level, level, level)) if level else ((), None)
+    why = found.message or (found.verdict.value if level is None else "")
+    return _Seen(found.variant, found.device_class, ratios, change, why, found.accuracy is not Accuracy.NONE)
+
+
+def _of_baseline(case: Case, results: Sequence[JobResult], devices: Sequence[Device]) -> list[_Seen]:
+    """The baseline is never judged, so that no finding has its rounds."""
+    sides: tuple[tuple[Side, str], ...] = (("head", case.baseline), ("base", case.baseline))
+    made: list[_Seen] = []
+    for name in dict.fromkeys(one.device_class for one in devices):
+        rounds = read_rounds(results, case, name)
+        ratios = tuple(ratio for one in rounds if (ratio := one.ratio(*sides)) is not None)
+        change = ratio_over_rounds(rounds, *sides)
+        made.append(_Seen(case.baseline, name, ratios, change, "no round measured both sides", is_step=False))
+    return made

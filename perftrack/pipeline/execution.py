@@ -8,12 +8,13 @@ import msgspec
 
 from perftrack.declare import NEVER_GATED
 from perftrack.errors import IncompleteError
-from perftrack.judge.confirm import settle, suspects
+from perftrack.judge.confirm import FAMILY_ALPHA, Key, settle, suspects
 from perftrack.judge.paired import compare
 from perftrack.judge.summary import summarize
 from perftrack.judge.value import Finding, Summary
 from perftrack.model import Case, Device, Job, JobResult, Run, Side, Verdict
 from perftrack.pipeline import plan
+from perftrack.pipeline.past import History, Told
 from perftrack.pipeline.plan import Pair
 from perftrack.pipeline.talk import Talk
 from perftrack.pipeline.trees import Trees
@@ -22,10 +23,30 @@ from perftrack.store import Spool, Store
 
 
 class Execution:
-    """One run being measured: what the stages share."""
+    """One run being measured: what the stages share.
 
-    def __init__(self, run: Run, trees: Trees, store: Store, talk: Talk) -> None:
+    With a `history` what it tells of the head is suspected too, and `told` has its answers. `suspected`, of a run of no
+    first rounds, is what its fresh rounds are for; `alpha` is the share of false confirmations among all it suspects.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        trees: Trees,
+        store: Store,
+        talk: Talk,
+        *,
+        history: History | None = None,
+        suspected: Sequence[Finding] = (),
+        alpha: float = FAMILY_ALPHA,
+        spread: bool = False,
+    ) -> None:
         self.run, self.trees, self.store, self.talk = run, trees, store, talk
+        self.history, self.suspected, self.alpha = history, list(suspected), alpha
+        self.spread = spread
+        self.told: dict[Key, Told] = {}
+        self.findings: list[Finding] = []
+        self.summaries: list[Summary] = []
         self.devices: list[Device] = []
         self.problems = list(run.problems)
         self.spool, self.away = Spool(store, run.uid), False
@@ -53,15 +74,22 @@ class Execution:
                 self.store.begin_run(self.run)
                 begun = True
                 self._replay()
-                self._run_jobs(pool, "measure", plan.jobs(pairs, first_rounds, self.store.done_jobs(self.run.uid)))
-                findings = self._judge(pairs, first_rounds)
-                findings = self._confirm(pool, pairs, findings)
+                turns = plan.other_devices_first(pairs, self.devices, {}) if self.spread else {}
+                done = self.store.done_jobs(self.run.uid)
+                self._run_jobs(pool, "measure", plan.jobs(pairs, first_rounds, done, turns))
+                findings = self.suspected or self._judge(pairs, first_rounds)
+                self._ask_history(pairs, first_rounds)
+                self.findings = self._confirm(pool, pairs, findings)
         except KeyboardInterrupt:
             if begun:
                 self._finish("interrupted", [], [])
             raise
-        summaries = self._summaries(pairs)
-        self._finish("complete", summaries, findings)
+        self.summaries = self._summaries(pairs, range(1, 1 + options.rounds + options.confirm_rounds))
+        self.finish()
+
+    def finish(self) -> None:
+        """Store the answers; again, where they have changed."""
+        self._finish("complete", self.summaries, self.findings)
 
     def _admit(self, pool: Pool) -> None:
         for report in pool.devices():
@@ -145,12 +173,18 @@ class Execution:
                 found.extend(compare(pair.head, pair.base, results, device_class=pair.device_class))
         return found
 
+    def _ask_history(self, pairs: Sequence[Pair], rounds: range) -> None:
+        if self.history is not None and self.run.base is not None and self.run.options.confirm_rounds:
+            cases = {pair.identity: pair.head for pair in pairs if pair.head is not None}
+            self.told = self.history.ask(self._summaries(pairs, rounds), cases)
+
     def _confirm(self, pool: Pool, pairs: Sequence[Pair], findings: list[Finding]) -> list[Finding]:
         """Look again at suspects, in fresh rounds only; one is enough to tell what is broken from what is flaky."""
         if not self.run.options.confirm_rounds:
             return findings
         doubtful: dict[tuple[str, str, str], bool] = {}
-        for one in suspects(findings):
+        told = [name for name, one in self.told.items() if one.stands_out]
+        for one in suspects(findings, told):
             identity = (one.suite, one.case_key, one.device_class)
             doubtful[identity] = doubtful.get(identity, False) or one.verdict not in (Verdict.FAILED, Verdict.WRONG)
         again = [pair for pair in pairs if pair.identity in doubtful]
@@ -169,10 +203,10 @@ class Execution:
         done = self.store.done_jobs(self.run.uid)
         jobs = [*plan.jobs(timed, rounds, done, turns), *plan.jobs(broken, rounds[:1], done, turns)]
         self._run_jobs(pool, "confirm", jobs)
-        return settle(findings, self._judge(again, rounds))
+        return settle(findings, self._judge(again, rounds), told, alpha=self.alpha)
 
-    def _summaries(self, pairs: Sequence[Pair]) -> list[Summary]:
-        groups = self._grouped(range(1, 1 + self.run.options.rounds + self.run.options.confirm_rounds))
+    def _summaries(self, pairs: Sequence[Pair], rounds: range) -> list[Summary]:
+        groups = self._grouped(rounds)
         made: list[Summary] = []
         for pair in pairs:
             device = next(d for d in self.devices if d.device_class == pair.device_class)

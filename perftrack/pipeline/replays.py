@@ -13,7 +13,8 @@ from perftrack.errors import IncompleteError, PerftrackError
 from perftrack.judge import life
 from perftrack.judge.life import CaseId, Kind, Regression, State
 from perftrack.judge.replay import Alert, replay
-from perftrack.report.replay import ReplayReport, Told, Untold
+from perftrack.judge.suspicions import Series, Suspicion, suspicions
+from perftrack.report.replay import ReplayReport, Suspected, Told, Untold
 from perftrack.revision import Repository
 from perftrack.store import Store
 from perftrack.store.tracks import Track
@@ -49,9 +50,10 @@ def replay_of(store: Store, of: str, *, device: str, since: str, start: Path) ->
             f"{store.label} has no history{' of ' if asked else ''}{asked}: `perftrack submit` makes one"
         )
     now_us, known = time.time_ns() // 1000, _remembered(store)
+    alerts_of = replay_all(tracks)
     told: list[tuple[tuple[bool, int, int, int], Told]] = []
     untold: list[Untold] = []
-    for track, alerts in zip(tracks, replay_all(tracks), strict=True):
+    for track, alerts in zip(tracks, alerts_of, strict=True):
         shown = [one for one in alerts if first is None or track.revisions[one.seen].order >= first.order]
         matched = _matched(track, alerts, known.get(_key(track), ()))
         told += [
@@ -70,6 +72,53 @@ def replay_of(store: Store, of: str, *, device: str, since: str, start: Path) ->
         told=tuple(one for _, one in sorted(told, key=lambda each: each[0])),
         false_alarms=sum(one.state is State.INVALID for _, one in told),
         untold=tuple(untold),
+        suspected=tuple(_suspected(tracks, alerts_of, known, first)),
+    )
+
+
+def _suspected(
+    tracks: Sequence[Track],
+    alerts_of: Sequence[list[Alert]],
+    known: Mapping[_Key, Sequence[Regression]],
+    first: StoredRevision | None,
+) -> Iterator[Suspected]:
+    """What the triage of heads would have measured again, a repository and a device class at a time."""
+    together: dict[tuple[str, str], list[int]] = {}
+    for number, track in enumerate(tracks):
+        together.setdefault((track.repo, track.device_class), []).append(number)
+    for numbers in together.values():
+        mine = [tracks[number] for number in numbers]
+        revisions = sorted({one.id: one for track in mine for one in track.revisions}.values(), key=lambda r: r.order)
+        order = {one.id: at for at, one in enumerate(revisions)}
+        of = [
+            Series(
+                values=track.values,
+                commits=[order[one.id] for one in track.revisions],
+                segments=track.segments,
+                cards=track.cards,
+                alerts=alerts_of[number],
+                known=[at for one in known.get(_key(track), ()) if (at := _place(track, one)) is not None],
+            )
+            for number, track in zip(numbers, mine, strict=True)
+        ]
+        for one in suspicions(of):
+            track = mine[one.series]
+            if first is None or track.revisions[one.place].order >= first.order:
+                yield _suspicion(track, one)
+
+
+def _suspicion(track: Track, one: Suspicion) -> Suspected:
+    revision = track.revisions[one.place].revision
+    return Suspected(
+        repo=track.repo,
+        suite=track.suite,
+        case=track.case_key,
+        device_class=track.device_class,
+        variant=track.variant,
+        reading=one.reading,
+        change=1 + one.change,
+        commit=revision.label,
+        sha=revision.sha,
     )
 
 

@@ -1,4 +1,4 @@
-"""`perftrack submit`: measure head (and base beside it), judge, look twice at suspects, store, report."""
+"""`perftrack submit`: measure head (and base beside it), judge, ask its history, look twice, store, report."""
 
 import secrets
 import tempfile
@@ -13,6 +13,8 @@ from perftrack.model import Run, RunOptions
 from perftrack.pipeline import plan
 from perftrack.pipeline.execution import Execution
 from perftrack.pipeline.life import remember
+from perftrack.pipeline.looking_back import look_back
+from perftrack.pipeline.past import History
 from perftrack.pipeline.reports import report_of
 from perftrack.pipeline.talk import Talk
 from perftrack.pipeline.trees import Compared, Trees, export, revisions, revisions_of
@@ -62,7 +64,9 @@ def submit(request: Request, talk: Talk) -> Report:
         plan.check_selection(trees, options)
         accepted = repository.accepted(run.head)
         _announce(run, trees, talk, resumed=resumed is not None)
-        Execution(run, trees, store, talk).measure(request.address)
+        execution = Execution(run, trees, store, talk, history=History(store, repository, run))
+        execution.measure(request.address)
+        look_back(execution, repository, accepted, Path(scratch), request.address)
         remember(store, run.uid, repository, accepted)
         return report_of(store, run.uid)
 
@@ -88,9 +92,12 @@ def _options(request: Request, settings: config.Settings) -> RunOptions:
 def _resumed(store: Store, text: str) -> Run:
     """The run to go on with; what is judged from samples cannot be judged again without them."""
     uid = store.find_run(text)
+    run = store.load_run(uid).run
+    if not run.options.rounds:
+        raise UsageError(f"run {uid[:8]} is part of another submission ({run.base_note}): resume that one")
     if store.kept(uid):
         raise UsageError(f"run {uid[:8]} is complete and its raw samples have expired: submit its revision anew")
-    return store.load_run(uid).run
+    return run
 
 
 def _new_run(repository: Repository, compared: Compared, options: RunOptions, trees: Trees) -> Run:

@@ -2,7 +2,7 @@
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perftrack.errors import UsageError
@@ -78,11 +78,8 @@ def export(compared: Compared, suite_paths: tuple[str, ...], scratch: Path) -> T
     collected: dict[Side, Collected] = {}
     sides: list[tuple[Side, Revision | None]] = [("head", compared.head), ("base", compared.base)]
     for side, revision in sides:
-        if revision is None:
-            continue
-        archive = archives[side] = compared.repository.export(revision, scratch)
-        root = unpack(archive, Path(archive.path).read_bytes(), cache_folder("trees"))
-        collected[side] = collect_tree(root, suite_paths)
+        if revision is not None:
+            archives[side], collected[side] = _side(compared.repository, revision, suite_paths, scratch)
     if not collected["head"].suites:
         raise UsageError(
             f"no suites found in {compared.head.label} under {', '.join(suite_paths)}: a suite is a .py file with "
@@ -95,3 +92,26 @@ def export(compared: Compared, suite_paths: tuple[str, ...], scratch: Path) -> T
         for text in collected[side].problems.values()
     )
     return Trees(compared.head, compared.base, compared.base_note, archives, collected, problems)
+
+
+def beside(
+    trees: Trees, repository: Repository, base: Revision, note: str, suite_paths: tuple[str, ...], scratch: Path
+) -> Trees:
+    """The same head with another base; the problems of its suites are the head's alone."""
+    archive, collected = _side(repository, base, suite_paths, scratch)
+    return replace(
+        trees,
+        base=base,
+        base_note=note,
+        archives={**trees.archives, "base": archive},
+        collected={**trees.collected, "base": collected},
+        problems=tuple(text for text in trees.problems if text.startswith("head ")),
+    )
+
+
+def _side(
+    repository: Repository, revision: Revision, suite_paths: tuple[str, ...], scratch: Path
+) -> tuple[TreeArchive, Collected]:
+    archive = repository.export(revision, scratch)
+    root = unpack(archive, Path(archive.path).read_bytes(), cache_folder("trees"))
+    return archive, collect_tree(root, suite_paths)

@@ -5,6 +5,8 @@ from typing import Literal
 import msgspec
 
 from perftrack.foreign import plain
+from perftrack.judge import life
+from perftrack.judge.life import Kind
 from perftrack.judge.value import Interval, spell
 from perftrack.report import words
 from perftrack.report.layout import Line, Look, entry, line, table
@@ -21,7 +23,7 @@ class Tested(msgspec.Struct, frozen=True, kw_only=True):
     subject: str
     answer: Literal["good", "bad", "skipped"]
     change: Interval | None = None
-    """Its time ÷ that of the good end, measured side by side; 95 % interval over its rounds."""
+    """Its time, or error, ÷ that of the good end, measured side by side; 95 % interval over its rounds."""
     rounds: int = 0
     message: str = ""
     """Why it was skipped."""
@@ -36,12 +38,13 @@ class BisectReport(msgspec.Struct, frozen=True, kw_only=True):
     case: str
     variant: str
     device_class: str
+    of: Literal["time", "error"] = "time"
     good: str
     bad: str
     commits: int
     """After the good end, the bad end included."""
     step: Interval
-    """Time at the bad end ÷ time at the good end."""
+    """Time, or error, at the bad end ÷ that at the good end."""
     rounds: int
     """That a commit between the ends was measured in."""
     found: tuple[Tested, ...]
@@ -49,7 +52,7 @@ class BisectReport(msgspec.Struct, frozen=True, kw_only=True):
     before: Tested | None = None
     """The last commit without the step, where it is not the good end."""
     change: float
-    """Time at the first commit with the step ÷ time at the last one without."""
+    """Time, or error, at the first commit with the step ÷ that at the last one without."""
     tested: tuple[Tested, ...]
     """Every commit that was looked at, the bad end included, in the order of the history."""
 
@@ -64,11 +67,13 @@ def text(report: BisectReport, look: Look | None = None) -> str:
     several = len(report.found) > 1
     head = f"one of {len(report.found)} commits up to {last.commit}" if several else last.commit
     lines: list[Line] = [
-        line(f"{'RANGE' if several else 'FOUND'}  {head}: {spell(report.change)}  {plain(last.subject)}", "bold"),
+        line(
+            f"{'RANGE' if several else 'FOUND'}  {head}: {_spell(report, report.change)}  {plain(last.subject)}", "bold"
+        ),
         *entry("case", f"{report.suite}: {report.case} {report.variant} on {report.device_class}", look.width),
         *entry("step", _step(report), look.width),
         line(),
-        *table(COLUMNS, [_cells(one) for one in report.tested], look.width, align="llrrll"),
+        *table(COLUMNS, [_cells(report, one) for one in report.tested], look.width, align="llrrll"),
     ]
     if several:
         names = ", ".join(one.commit for one in report.found)
@@ -76,7 +81,13 @@ def text(report: BisectReport, look: Look | None = None) -> str:
     return draw(lines, look)
 
 
+def _spell(report: BisectReport, ratio: float) -> str:
+    return life.size(Kind.LESS_ACCURATE if report.of == "error" else Kind.SLOWER, ratio)
+
+
 def _step(report: BisectReport) -> str:
+    if report.of == "error":
+        return f"{_spell(report, report.step.point)} at {report.bad} than at {report.good}, {report.commits} commits"
     low, high = (spell(bound) for bound in (report.step.low, report.step.high))
     return (
         f"{spell(report.step.point)} at {report.bad} than at {report.good} (99 % interval {low} to {high}), "
@@ -84,11 +95,12 @@ def _step(report: BisectReport) -> str:
     )
 
 
-def _cells(one: Tested) -> list[str]:
+def _cells(report: BisectReport, one: Tested) -> list[str]:
+    bounds = one.change if report.of == "time" else None
     return [
         plain(f"{one.commit} {one.subject}"),
-        spell(one.change.point) if one.change else words.NOT_KNOWN,
-        f"{spell(one.change.low)} to {spell(one.change.high)}" if one.change else words.NOT_KNOWN,
+        _spell(report, one.change.point) if one.change else words.NOT_KNOWN,
+        f"{spell(bounds.low)} to {spell(bounds.high)}" if bounds else words.NOT_KNOWN,
         str(one.rounds or words.NOT_KNOWN),
         one.answer,
         plain(one.message),

@@ -347,6 +347,7 @@ def _together(rows: Sequence[Row]) -> dict[str, Any]:
         "speedup_head": stats.geometric_mean(shown) if shown else None,
         "speedup_base": stats.geometric_mean([other for _, other in both]) if both else None,
         "speedups": len(shown),
+        "candidates": sum(row.verdict is not Verdict.REMOVED for row in rows),
         "detectable": stats.median(detectable) if detectable else None,
         "detectable_worst": max(detectable, default=None),
     }

@@ -53,6 +53,22 @@ class Untold(msgspec.Struct, frozen=True, kw_only=True):
     commit: str
 
 
+class Suspected(msgspec.Struct, frozen=True, kw_only=True):
+    """A head that its own history would have had measured again, beside an older commit: no alarm."""
+
+    repo: str
+    suite: str
+    case: str
+    device_class: str
+    variant: str
+    reading: str
+    """`higher`, `lower` or `creeping`."""
+    change: float
+    """Time ÷ that of its level, or of the best-known one."""
+    commit: str
+    sha: str
+
+
 class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
     """What the rules would have told, as JSON: `perftrack.replay/1`. Fields are added, never renamed."""
 
@@ -69,6 +85,8 @@ class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
     false_alarms: int
     """Slowdowns among them that somebody marked invalid."""
     untold: tuple[Untold, ...] = ()
+    suspected: tuple[Suspected, ...] = ()
+    """In the order of their commits, by repository and device class."""
 
 
 def text(report: ReplayReport, look: Look | None = None) -> str:
@@ -87,6 +105,7 @@ def text(report: ReplayReport, look: Look | None = None) -> str:
         said = f"{stats.median(delays):.0f} commits (median), {max(delays)} at most, {delays.count(0)} at once"
         lines += entry("delay", said, look.width)
     lines += entry("false", _false(report), look.width)
+    lines += entry("suspect", _suspected(report), look.width)
     for one in report.untold:
         where = f"{one.suite}: {one.case} {one.variant} on {one.device_class}"
         lines += entry(
@@ -99,7 +118,8 @@ COLUMNS = ("commit", "told at", "delay", "change", "case", "remembered")
 
 EXPLAINED = (
     "The rules of the history alone, each commit judged by what lay before it; nothing of this was stored. Delay = "
-    "commits of the series from the change to its telling. False = told, and marked invalid."
+    "commits of the series from the change to its telling. False = told, and marked invalid. Suspect = heads that a "
+    "submission would have measured again side by side, which alone makes them red."
 )
 
 
@@ -126,3 +146,10 @@ def _counts(told: Sequence[Told]) -> str:
 def _false(report: ReplayReport) -> str:
     share = 1000 * report.false_alarms / report.values if report.values else 0.0
     return f"{report.false_alarms} marked invalid: {share:.2f} in 1000 values of {report.values}"
+
+
+def _suspected(report: ReplayReport) -> str:
+    readings = Counter(one.reading for one in report.suspected)
+    share = 1000 * len(report.suspected) / report.values if report.values else 0.0
+    said = ", ".join(f"{readings[name]} {name}" for name in ("higher", "lower", "creeping") if readings[name])
+    return f"{said}: {share:.2f} in 1000 values" if said else "none"

@@ -144,6 +144,8 @@ class DeviceLine(msgspec.Struct, frozen=True, kw_only=True):
     speedup_base: float | None = None
     """The same variants at base; None where none was measured on both sides."""
     speedups: int = 0
+    candidates: int = 0
+    """All candidate variants of the head, those without a speedup on a side included."""
     detectable: float | None = None
     """Median over the rows."""
     detectable_worst: float | None = None

@@ -205,7 +205,8 @@ def device(line: DeviceLine) -> str:
     parts = [f"{line.measured} of {line.expected} variants measured{cards}"]
     if line.speedups:
         mean = moved(times(line.speedup_base), times(line.speedup_head))
-        parts.append(f"geometric mean speedup {mean} over {line.speedups}")
+        of = f" of {line.candidates}" if line.candidates else ""
+        parts.append(f"geometric mean speedup {mean} over {line.speedups}{of}")
     if line.detectable is not None and line.detectable_worst is not None:
         parts.append(
             f"changes visible from {percent(line.detectable)} (median), {percent(line.detectable_worst)} (worst)"

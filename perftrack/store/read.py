@@ -76,8 +76,8 @@ def run_row(connection: sa.Connection, uid: str) -> tuple[int, Run] | None:
 
 
 def newest_runs(connection: sa.Connection, *, repo: str | None, prefix: str = "", last: int | None = None) -> list[str]:
-    """Uids, the newest first."""
-    question = sa.select(run.c.uid).order_by(run.c.started_us.desc(), run.c.id.desc()).limit(last)
+    """Uids, the newest first; of those that began together, as one submission, the one that asked for the others."""
+    question = sa.select(run.c.uid).order_by(run.c.started_us.desc(), run.c.id).limit(last)
     if prefix:
         question = question.where(run.c.uid.startswith(prefix, autoescape=True))
     if repo is not None:

@@ -1,6 +1,7 @@
 """Tracks: the stored times of one variant of a case, one a commit, as the rules of the history read them."""
 
 import math
+import time
 from collections.abc import Sequence
 from itertools import groupby, pairwise
 from typing import Any
@@ -8,15 +9,18 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from perftrack import judge
 from perftrack.declare import NEVER_GATED
-from perftrack.store import glob, read
+from perftrack.judge import life
+from perftrack.judge.life import CaseId, Kind, State
+from perftrack.judge.marks import marked_changes
+from perftrack.store import aliases, glob, read, regressions
 from perftrack.store.columns import is_one_of
-from perftrack.store.schema import device as device_table
 from perftrack.store.schema import (
+    case_alias,
     device_class,
     environment,
     kernel_case,
+    mark,
     method,
     result,
     revision,
@@ -24,6 +28,7 @@ from perftrack.store.schema import (
     series,
     suite,
 )
+from perftrack.store.schema import device as device_table
 from perftrack.store.value import StoredRevision
 
 
@@ -42,6 +47,10 @@ class Track(msgspec.Struct, frozen=True, kw_only=True):
     """Identity of environment and method, `environment/method`; they may differ where there is a time only."""
     cards: tuple[str, ...]
     """UUID of the device that gave the time; empty where it is unknown."""
+    steps: tuple[int, ...] = ()
+    """Where a slowdown began that is acknowledged, or infra."""
+    invalid: tuple[int, ...] = ()
+    """Where a slowdown was remembered that is none."""
 
     @property
     def borders(self) -> list[int]:
@@ -55,15 +64,20 @@ class Track(msgspec.Struct, frozen=True, kw_only=True):
         return [math.nan if seconds is None else seconds for seconds in self.times_s]
 
     def changes(self) -> list[tuple[int, int]]:
-        """Where a new level begins, and whether it lies higher (+1, slower) or lower (-1): `judge.change_points`."""
-        return judge.change_points(self.values, borders=self.borders, cards=self.cards)
+        """Where a new level begins, and whether it lies higher (+1, slower) or lower (-1): `judge.marked_changes`."""
+        return marked_changes(
+            self.values, borders=self.borders, cards=self.cards, steps=self.steps, invalid=self.invalid
+        )
 
 
 _IS_CANDIDATE = sa.and_(series.c.variant != series.c.baseline, series.c.variant.not_in(NEVER_GATED))
 
+_SHOWN = sa.func.coalesce(case_alias.c.current_id, series.c.case_id)
+"""The case under whose name it is shown today."""
+
 _QUESTION = (
     sa.select(
-        series.c.case_id,
+        _SHOWN.label("case_id"),
         series.c.device_class_id,
         series.c.variant,
         result.c.revision_id,
@@ -75,9 +89,10 @@ _QUESTION = (
     .join_from(series, result, result.c.series_id == series.c.id)
     .join(run, result.c.run_id == run.c.id)
     .join(revision, result.c.revision_id == revision.c.id)
+    .join(case_alias, case_alias.c.case_id == series.c.case_id, isouter=True)
     .where(revision.c.dirty == 0)
     .order_by(
-        series.c.case_id,
+        _SHOWN,
         series.c.device_class_id,
         series.c.variant,
         revision.c.repo,
@@ -98,23 +113,26 @@ def tracks(connection: sa.Connection, *, of: str = "*", device: str = "*", varia
 
     `device` is a device class or a pattern with * and ?; an empty `variant` means every candidate. Uncommitted changes
     are no part of a history. Of a commit that was measured several times the first time counts that it was the head,
-    as when it came; where it never was, the first time as a base.
+    as when it came; where it never was, the first time as a base. A renamed case is found by either name and is one
+    track, under that of today.
     """
     names = _Names(connection)
     keys = set(glob.matching(of, {key for _, key in names.cases.values()}))
-    cases = [number for number, (suite_name, key) in names.cases.items() if suite_name == of or key in keys]
+    renamed = aliases.names(connection)
+    keys |= {renamed[old] for old in renamed if old[1] in keys}
+    cases = [number for number, name in names.cases.items() if name[0] == of or renamed.get(name, name[1]) in keys]
     classes = set(glob.matching(device, names.classes.values()))
     where = [
         is_one_of(series.c.case_id, cases),
         is_one_of(series.c.device_class_id, [number for number, name in names.classes.items() if name in classes]),
         series.c.variant == variant if variant else _IS_CANDIDATE,
     ]
-    known = {one.id: one for one in read.revisions(connection, None, "")}
+    known, marked = {one.id: one for one in read.revisions(connection, None, "")}, _marked(connection)
     rows = connection.execute(_QUESTION.where(*where)).all()
     made: list[Track] = []
     for (case, of_class, of_variant, repo), part in groupby(rows, lambda row: (*row[:3], known[row[3]].repo)):
         one_a_commit = [next(measured) for _, measured in groupby(part, lambda row: row[3])]
-        made.append(_track(names, (case, of_class, of_variant, repo), one_a_commit, known))
+        made.append(_track(names, (case, of_class, of_variant, repo), one_a_commit, known, marked))
     return sorted(made, key=lambda one: (one.repo, one.suite, one.case_key, one.device_class, one.variant))
 
 
@@ -136,8 +154,31 @@ def _by_number(connection: sa.Connection, number: sa.Column[int], name: sa.Colum
     return {row[0]: row[1] for row in connection.execute(sa.select(number, name))}
 
 
-def _track(names: _Names, key: tuple[Any, ...], rows: Sequence[Any], known: dict[int, StoredRevision]) -> Track:
+_Marked = dict[tuple[str, str, CaseId], dict[str, State]]
+"""(repository, device class, case) → commit → how a slowdown that began there stands, where somebody said."""
+
+
+def _marked(connection: sa.Connection) -> _Marked:
+    found: _Marked = {}
+    now_us, renamed = time.time_ns() // 1000, aliases.names(connection)
+    for one in regressions.regressions(connection) if _has_marks(connection) else ():
+        for case in one.cases() if one.kind is Kind.SLOWER else ():
+            state = life.standing(one, case, now_us).state
+            shown = case._replace(case_key=renamed.get(case[:2], case.case_key))
+            found.setdefault((one.repo, one.device_class, shown), {})[one.found.sha] = state
+    return found
+
+
+def _has_marks(connection: sa.Connection) -> bool:
+    return connection.execute(sa.select(mark.c.regression_id).limit(1)).first() is not None
+
+
+def _track(
+    names: _Names, key: tuple[Any, ...], rows: Sequence[Any], known: dict[int, StoredRevision], marked: _Marked
+) -> Track:
     suite_name, case_key = names.cases[key[0]]
+    said = marked.get((key[3], names.classes[key[1]], CaseId(suite_name, case_key, key[2])), {})
+    states = [said.get(known[row[3]].revision.sha) for row in rows]
     return Track(
         repo=key[3],
         suite=suite_name,
@@ -148,4 +189,6 @@ def _track(names: _Names, key: tuple[Any, ...], rows: Sequence[Any], known: dict
         times_s=tuple(row[4] for row in rows),
         segments=tuple(f"{names.environments.get(row[5], '')}/{names.methods[row[6]]}" for row in rows),
         cards=tuple(names.cards.get(row[7], "") for row in rows),
+        steps=tuple(at for at, state in enumerate(states) if state in (State.ACKNOWLEDGED, State.INFRA)),
+        invalid=tuple(at for at, state in enumerate(states) if state is State.INVALID),
     )

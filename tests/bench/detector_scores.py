@@ -20,7 +20,7 @@ import numpy as np
 
 from perftrack.judge.history import change_points
 from perftrack.judge.replay import replay
-from perftrack.judge.triage import triage
+from perftrack.judge.triage import Past, triage
 
 SERIES = Path(__file__).parents[3] / "shared" / "data" / "series"
 KINDS = ("gauss", "heavy", "two modes", "lasting modes", "drift")
@@ -228,12 +228,13 @@ def suspicious_runs(seed: int, count: int, degrees: int | None) -> float:
     suspicious = 0
     for number in range(200):
         draw = generator(seed, "triage", count, degrees, number)
-        pasts: dict[Hashable, list[float]] = {}
+        pasts: dict[Hashable, Past] = {}
         heads: dict[Hashable, float] = {}
         for name in range(20):
             spread = 0.01 * math.exp(0.5 * draw.standard_normal())
             core = draw.standard_normal(count + 1) if degrees is None else draw.standard_t(degrees, count + 1)
-            *pasts[name], heads[name] = np.exp(spread * core).tolist()
+            *past, heads[name] = np.exp(spread * core).tolist()
+            pasts[name] = Past.of(past)
         suspicious += any(one.reading not in {"usual", "unknown"} for one in triage(pasts, heads).values())
     return suspicious / 200
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from perftrack import stats
@@ -9,6 +10,7 @@ from perftrack.errors import IncompleteError, UsageError
 from perftrack.judge.value import Finding, Interval
 from perftrack.measure.methods import default_method
 from perftrack.model import (
+    Accuracy,
     Case,
     Device,
     JobResult,
@@ -76,8 +78,9 @@ def two(repo):
         ("nothing[n=4]", "HEAD~1..nowhere", {}, "unknown revision 'nowhere'"),
         ("nothing[n=4]", "HEAD~1..HEAD", {"rounds": 1}, "--rounds is 1"),
         ("nothing[n=4]", "HEAD~1..HEAD", {}, "write one::nothing[n=4]"),
+        ("one::nothing[n=4]", "HEAD~1..HEAD", {"variant": "unfused", "error": True}, "whose error is not judged"),
         ("one::nothing", "HEAD~1..HEAD", {}, "declares no case 'one::nothing'"),
-        ("one::nothing[n=4]", "HEAD~1..HEAD", {"variant": "unfused"}, "there is fused"),
+        ("one::nothing[n=4]", "HEAD~1..HEAD", {"variant": "other"}, "there is unfused, fused"),
     ],
 )
 def test_a_question_without_an_answer_is_refused_in_a_sentence(two, tmp_path: Path, case, span, more, said):
@@ -125,7 +128,7 @@ def line(repo, count):
     return [repo.commit(f"commit {number}", files if not number else None) for number in range(count + 1)]
 
 
-def store_runs(repo, tmp_path, shas, said, rounds):
+def store_runs(repo, tmp_path, shas, said, rounds, *, finding_of=None, jobs_of=None):
     """Runs as a search leaves them: `said` has for a place the ratios of its rounds, or why there are none."""
     repository = Repository.discover(repo.root)
     with Store.open(str(tmp_path / "perf.db")) as store:
@@ -140,7 +143,8 @@ def store_runs(repo, tmp_path, shas, said, rounds):
                 base=repository.revision(shas[0]), base_note="", options=options, started_us=place + 1,
             )  # fmt: skip
             store.begin_run(run)
-            store.add_job(run.uid, CASE, RESULT, CPU)
+            for job in jobs_of(ratios) if jobs_of else [RESULT]:
+                store.add_job(run.uid, CASE, job, CPU)
             broken = isinstance(ratios, str)
             finding = Finding(
                 suite="one", case_key=KEY, device_class=CPU.device_class, variant="fused",
@@ -148,12 +152,15 @@ def store_runs(repo, tmp_path, shas, said, rounds):
                 ratios=() if broken else ratios,
                 change=None if broken else Interval(*stats.ratio_interval(ratios)),
             )  # fmt: skip
+            if finding_of:
+                finding = finding_of(finding, ratios)
             store.finish_run(run.uid, state="complete", finished_us=1, summaries=[], findings=[finding])
 
 
-def search(repo, tmp_path, shas):
+def search(repo, tmp_path, shas, **more):
     talk = Quiet()
-    request = Request(start=repo.root, case=KEY, span=f"{shas[0]}..{shas[-1]}", database=str(tmp_path / "perf.db"))
+    database = str(tmp_path / "perf.db")
+    request = Request(start=repo.root, case=KEY, span=f"{shas[0]}..{shas[-1]}", database=database, **more)
     return bisect(request, talk), talk.said
 
 
@@ -197,3 +204,55 @@ def test_an_end_that_fails_is_told(repo, tmp_path):
     store_runs(repo, tmp_path, shas, {2: "illegal address"}, rounds=2)
     with pytest.raises(IncompleteError, match="no time that could be compared with the good end's: illegal address"):
         search(repo, tmp_path, shas)
+
+
+def with_error(finding, ratios):
+    """The errors of both sides instead of times."""
+    lost = Accuracy.LESS if ratios[0] >= 1.5 else Accuracy.NONE
+    return msgspec.structs.replace(
+        finding, ratios=(), change=None, error_head=ratios[0] * 1e-7, error_base=1e-7, accuracy=lost
+    )
+
+
+def test_a_step_of_the_error_is_found_in_one_round_a_commit(repo, tmp_path):
+    shas = line(repo, 4)
+    said = {2: (1.0, 1.0), 3: (40.0, 40.0), 4: (41.0, 41.0)}
+    store_runs(repo, tmp_path, shas, said, rounds=1, finding_of=with_error)
+    report, _ = search(repo, tmp_path, shas, error=True)
+    assert ([one.subject for one in report.found], report.of, report.rounds) == (["commit 3"], "error", 1)
+    text = shown.text(report, Look(width=160))
+    assert text.startswith(f"FOUND  {shas[3][:7]}: 40.0 times the error  commit 3")
+    assert "41.0 times the error at" in text
+
+
+def test_equal_errors_are_no_step(repo, tmp_path):
+    shas = line(repo, 2)
+    store_runs(repo, tmp_path, shas, {2: (1.2, 1.2)}, rounds=1, finding_of=with_error)
+    with pytest.raises(
+        IncompleteError, match=r"do not differ in the error of nothing\[n=4\] fused: 1.2 times the error"
+    ):
+        search(repo, tmp_path, shas, error=True)
+
+
+def rounds_of_baseline(ratios):
+    """Jobs in which the baseline variant of the good end takes 1 us."""
+    return [
+        msgspec.structs.replace(
+            RESULT,
+            round=number,
+            measurements=tuple(
+                Measurement(side=side, variant="unfused", status=Status.OK, samples_s=(time,), blocks=(0,))
+                for side, time in (("head", ratio * 1e-6), ("base", 1e-6))
+            ),
+        )
+        for number, ratio in enumerate(ratios, start=1)
+    ]
+
+
+def test_the_baseline_is_followed_too_where_it_is_named(repo, tmp_path):
+    shas = line(repo, 4)
+    said = {2: (1.0, 1.001), 3: (0.95, 0.951), 4: (0.95, 0.951, 0.949, 0.95, 0.95)}
+    store_runs(repo, tmp_path, shas, said, rounds=2, jobs_of=rounds_of_baseline)
+    report, _ = search(repo, tmp_path, shas, variant="unfused")
+    assert ([one.subject for one in report.found], report.variant) == (["commit 3"], "unfused")
+    assert report.step.point == pytest.approx(0.95, rel=1e-3)

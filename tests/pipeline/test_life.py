@@ -1,144 +1,20 @@
 """Regressions over the commits of a real repository in a real database; only the measuring is left out."""
 
 import datetime as dt
-import itertools
 import re
-import sqlite3
-import time
-from functools import cache
-from typing import ClassVar
 
 import pytest
+from life_builders import ADD, CARD, CLASS, SUB, case, finding, timed
 
 import perftrack
 from perftrack.errors import UsageError
 from perftrack.judge import life
 from perftrack.judge.life import State
-from perftrack.judge.value import Finding, Interval, Summary
-from perftrack.model import (
-    Accuracy,
-    Case,
-    Cause,
-    Device,
-    Environment,
-    JobResult,
-    Measurement,
-    Method,
-    Run,
-    RunOptions,
-    Status,
-    Traffic,
-    Verdict,
-)
-from perftrack.pipeline.life import ack, remember, rows
+from perftrack.model import JobResult, Measurement, Method, Run, RunOptions, Status, Verdict
+from perftrack.pipeline.life import remember, rows
 from perftrack.pipeline.reports import report_of
 from perftrack.report import tables, text
 from perftrack.report.layout import Look
-from perftrack.revision import Repository
-from perftrack.store import Store
-
-CLASS = "NVIDIA-H200-141G"
-CARD = Device(uuid="GPU-a", name="H200", backend="cuda", device_class=CLASS, node="n", memory_bytes=1)
-DRIVER = Environment(entries={"driver": "580.65"})
-ADD, SUB = "add[n=1]", "sub[n=1]"
-
-
-def case(key):
-    return Case(
-        suite="elementwise", benchmark=key[:3], key=key, backend="cuda", params={"n": 1},
-        variants=("fused",), traffic=Traffic(read_bytes=2, write_bytes=1), min_effect=0.02,
-    )  # fmt: skip
-
-
-def finding(verdict=Verdict.SAME, key=ADD, **more):
-    return Finding(
-        suite="elementwise", case_key=key, device_class=CLASS, variant="fused", verdict=verdict, min_effect=0.02, **more
-    )
-
-
-def timed(base_us, head_us, key=ADD, *, spread=1.0, **more):
-    """What a run of these times says, confirmed; `spread` is the half-width of the interval, as a factor."""
-    ratio = head_us / base_us
-    verdict = Verdict.SLOWER if ratio > 1.02 else Verdict.FASTER if ratio < 1 / 1.02 else Verdict.SAME
-    slower = {"confirmed": True, "cause": Cause.FUSED_SLOWER} if verdict is Verdict.SLOWER else {}
-    return finding(
-        more.pop("verdict", verdict), key, base_s=base_us * 1e-6, head_s=head_us * 1e-6,
-        change=Interval(ratio, ratio / spread, ratio * spread), **(slower | more),
-    )  # fmt: skip
-
-
-class World:
-    """A repository, a database, and runs whose answers are given."""
-
-    uids = itertools.count(1)
-    begun: ClassVar[dict[str, int]] = {}
-
-    def __init__(self, repo, store, path):
-        self.repo, self.store, self.path = repo, store, path
-        repo.git("config", "user.name", "Ada")
-        self.git = Repository.discover(repo.root)
-        self.revision = cache(self.git.revision)
-        self.base = repo.commit("base", {"code": "0"})
-
-    def commit(self, subject, code=None):
-        return self.repo.commit(subject, {"code": code or subject})
-
-    def judge(self, head, base, *findings, environment=DRIVER, uid=None):
-        """One submission; `base`: a commit's id, or None for the first parent."""
-        to = self.revision(head)
-        uid = uid or f"{next(self.uids):032x}"[::-1]
-        run = Run(
-            uid=uid, repo="repo", head=to, base=self.revision(base or to.parent),
-            base_note="", options=RunOptions(methods={"cuda": Method()}),
-            started_us=self.begun.setdefault(uid, time.time_ns() // 1000),
-        )  # fmt: skip
-        self.store.begin_run(run)
-        summaries = []
-        for one in findings:
-            attempt = JobResult(
-                suite=one.suite, case_key=one.case_key, device_class=CLASS, round=1, attempt=1, status=Status.OK,
-                device_uuid=CARD.uuid, environment=environment,
-                measurements=(Measurement(side="head", variant="fused", status=Status.OK),),
-            )  # fmt: skip
-            self.store.add_job(run.uid, case(one.case_key), attempt, CARD)
-            summaries += [
-                Summary(
-                    suite=one.suite, case_key=one.case_key, device_class=CLASS, device_uuid=CARD.uuid,
-                    environment_digest=environment.digest, variant="fused", side=side, status=Status.OK, time_s=time_s,
-                )
-                for side, time_s in (("head", one.head_s), ("base", one.base_s))
-                if time_s
-            ]  # fmt: skip
-        finished = {"finished_us": time.time_ns() // 1000, "summaries": summaries, "findings": findings}
-        self.store.finish_run(run.uid, state="complete", **finished)
-        remember(self.store, run.uid, self.git, self.git.accepted(to))
-        return report_of(self.store, run.uid)
-
-    def ack(self, target, **more):
-        return ack(self.store, target, reason=more.pop("reason", "needed"), start=self.repo.root, **more)
-
-    def states(self):
-        return {row.id: row.state.value for row in rows(self.store, everything=True)}
-
-    def count(self, table):
-        with sqlite3.connect(self.path) as connection:
-            return connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - our own names
-
-
-@pytest.fixture(scope="module")
-def database(tmp_path_factory):
-    """A database for all tests, and where it is: statements are compiled once for each."""
-    path = tmp_path_factory.mktemp("life") / "perf.db"
-    with Store.open(str(path)) as store:
-        yield store, path
-
-
-@pytest.fixture
-def world(repo, database):
-    yield World(repo, *database)
-    with sqlite3.connect(database[1]) as connection:
-        for table in ("mark", "sighting", "regression"):
-            connection.execute(f"DELETE FROM {table}")  # noqa: S608 - our own names
 
 
 def test_one_cause_is_one_regression_with_many_cases(world):
@@ -268,130 +144,6 @@ def test_amending_the_message_keeps_regression_and_mark(world):
     (row,) = rows(world.store, everything=True)
     assert (row.id, row.found_sha, row.state) == (1, amended, "acknowledged")
     assert world.judge(world.commit("words"), world.base, timed(10, 11)).exit_code == 0
-
-
-def test_a_fix_is_noticed_and_coming_back_too(world):
-    slow = world.commit("slow")
-    world.judge(slow, None, timed(10, 11), timed(20, 22, SUB))
-    world.ack("1")
-    half = world.judge(world.commit("fix add"), None, timed(11, 10.05), timed(22, 22, SUB))
-    assert half.fixed == (f"regression 1 (slower since {slow[:7]} on {CLASS}) is gone in 1 of 2 cases, 1 left",)
-    assert world.states() == {1: "acknowledged"}
-    whole = world.judge(world.commit("fix sub"), None, timed(22, 19.0, SUB))
-    assert whole.fixed == (f"regression 1 (slower since {slow[:7]} on {CLASS}) is gone in every case",)
-    assert world.states() == {1: "fixed"}
-    with pytest.raises(UsageError, match="regression 1 is fixed"):
-        world.ack("1")
-    back = world.judge(world.commit("slow again"), world.base, timed(10, 11))
-    assert back.rows[0].regressions[0].text == f"regression 1, since {slow[:7]}, open again: it was fixed and came back"
-    assert (back.exit_code, world.states()) == (1, {1: "open"})
-
-
-def test_the_same_step_seen_at_an_earlier_commit_is_the_same_regression_and_moves_there(world):
-    first, second = world.commit("slow"), world.commit("words")
-    world.judge(second, world.base, timed(10, 11), timed(10, 11, SUB))
-    world.ack("1")
-    assert world.judge(first, world.base, timed(10, 11.05)).exit_code == 0
-    assert [row.found_sha for row in rows(world.store, everything=True)] == [second], "one of two cases is seen"
-    assert world.judge(first, world.base, timed(10, 11.05), timed(10, 11, SUB)).exit_code == 0
-    (row,) = rows(world.store, everything=True)
-    assert (row.id, row.found_sha, row.state) == (1, first, "acknowledged")
-
-
-def test_judging_the_fix_again_loses_no_mark_that_was_made_since(world):
-    slow, fix = world.commit("slow"), world.commit("fix")
-    world.judge(slow, None, timed(10, 11))
-    world.judge(fix, None, timed(11, 10), uid="c" * 32)
-    back = world.commit("slow again")
-    world.judge(back, world.base, timed(10, 11))
-    world.ack("1")
-    world.judge(fix, None, timed(11, 10), uid="c" * 32)
-    assert world.states() == {1: "acknowledged"}
-
-
-def test_measuring_an_old_commit_after_the_fix_opens_nothing(world):
-    slow, fix = world.commit("slow"), world.commit("fix")
-    world.judge(slow, None, timed(10, 11))
-    world.judge(fix, None, timed(11, 10))
-    world.judge(slow, world.base, timed(10, 11))
-    assert world.states() == {1: "fixed"}
-
-
-def test_what_does_not_show_a_fix_leaves_it_open(world):
-    world.judge(world.commit("slow"), None, timed(10, 11))
-    later = world.commit("later")
-    for found, environment in (
-        (timed(11, 10.6), DRIVER),  # faster, but not back
-        (timed(11, 10, verdict=Verdict.AMBIGUOUS), DRIVER),
-        (timed(10.1, 10.05), Environment(entries={"driver": "590"})),  # so is the whole machine
-        (timed(9.5, 9.2), Environment(entries={"driver": "590"})),
-        (timed(11, 10.1, verdict=Verdict.SAME), DRIVER),  # base is still slow
-        (finding(Verdict.MISSING), DRIVER),
-    ):
-        report = world.judge(later, None, found, environment=environment)
-        assert (report.fixed, world.states()) == ((), {1: "open"}), found
-
-
-def test_a_fix_is_told_by_its_own_ratio_whatever_the_machine_became(world):
-    """Two commits made it slower; what takes back one step ends the later one, and only that."""
-    world.judge(world.commit("slow"), None, timed(10, 11))
-    world.judge(world.commit("slow too"), None, timed(11, 12.1))
-    new_driver = {"environment": Environment(entries={"driver": "590"})}
-    world.judge(world.commit("fix one"), None, timed(6.05, 5.5), **new_driver)
-    assert world.states() == {1: "open", 2: "fixed"}
-    world.judge(world.commit("fix the other"), None, timed(5.5, 5.0), **new_driver)
-    assert world.states() == {1: "fixed", 2: "fixed"}
-
-
-def test_a_fix_that_was_never_judged_itself_is_seen_later_or_against_the_old_base(world):
-    world.judge(world.commit("slow"), None, timed(10, 11))
-    world.commit("fix")
-    after = world.commit("words")
-    assert world.judge(after, None, timed(10.1, 10.05)).fixed, "both sides are back"
-    world.judge(world.commit("slow 2"), None, timed(10, 11))
-    new_driver = {"environment": Environment(entries={"driver": "590"})}
-    world.commit("fix 2")
-    assert world.judge(world.commit("words 2"), after, timed(9, 9.05), **new_driver).fixed, "nothing is left of it"
-    assert world.states() == {1: "fixed", 2: "fixed"}
-
-
-def test_what_failed_has_to_run_and_what_lost_accuracy_has_to_regain_it(world):
-    broken = finding(Verdict.FAILED, newly=True, message="SIGSEGV")
-    lossy = finding(key=SUB, head_s=1e-5, base_s=1e-5, error_head=4e-7, error_base=1e-7, accuracy=Accuracy.LESS)
-    report = world.judge(world.commit("both"), None, broken, lossy)
-    assert {row.kind: row.cases[0].size for row in rows(world.store, everything=False)} == {
-        "failed": "",
-        "less-accurate": "4.0 times the error",
-    }
-    assert (report.exit_code, report.accuracy[0].regressions[0].text) == (1, "regression 2, open")
-    still = finding(Verdict.FAILED, message="also fails at base: SIGSEGV")
-    assert (
-        world.judge(world.commit("words"), None, still, finding(key=SUB, head_s=1e-5, error_head=4e-7)).exit_code != 1
-    )
-    assert world.states() == {1: "open", 2: "open"}
-    world.judge(world.commit("mend"), None, finding(Verdict.NEW, head_s=1e-5), finding(key=SUB, error_head=1.1e-7))
-    assert world.states() == {1: "fixed", 2: "fixed"}
-
-
-def test_a_case_that_is_no_longer_declared_has_nothing_wrong_with_it(world):
-    world.judge(world.commit("slow"), None, timed(10, 11))
-    world.judge(world.commit("remove"), None, finding(Verdict.REMOVED))
-    assert world.states() == {1: "fixed"}
-
-
-def test_another_branch_neither_inherits_nor_fixes(world):
-    slow = world.commit("slow")
-    world.judge(slow, None, timed(10, 11))
-    world.repo.git("checkout", "-q", "-b", "side", world.base)
-    side = world.commit("side")
-    world.judge(side, world.base, timed(10, 10))
-    assert world.states() == {1: "open"}, "it never was there"
-    world.judge(side, world.base, timed(10, 11))
-    assert world.states() == {1: "open", 2: "open"}
-    world.repo.git("merge", "-q", "-s", "ours", "-m", "merge", "main")
-    merged = world.repo.git("rev-parse", "HEAD")
-    report = world.judge(merged, world.base, timed(10, 12.1))
-    assert len(report.rows[0].regressions) == 2, "both sides brought one"
 
 
 def test_uncommitted_changes_begin_no_regression_and_know_those_there_are(world):

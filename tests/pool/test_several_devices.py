@@ -7,6 +7,8 @@ import pytest
 from test_pool import make_pool
 
 from perftrack.model import JobResult, Status
+from perftrack.pipeline import plan
+from perftrack.pipeline.plan import Pair
 from perftrack.pool.client import Note
 
 
@@ -87,3 +89,14 @@ def test_the_jobs_of_a_card_whose_worker_is_killed_are_done(pool, make_job):
     assert {status for status, _ in finals.values()} == {Status.OK}
     assert len(notes) == 1
     assert notes[0].startswith("the worker of device GPU-0 (FakeGPU-1G) was lost (ActorDiedError)")
+
+
+def test_rounds_of_one_case_go_to_all_cards_in_turn(pool, make_job):
+    """As `perftrack bisect --parallel` asks."""
+    job = make_job("fine", backend="cuda", i=9)
+    pair = Pair(job.device_class, job.case, None)
+    devices = [report.device for report in pool.devices() if not report.problem]
+    turns = plan.other_devices_first([pair], devices, {})
+    results, _ = run(pool, plan.jobs([pair], range(1, 5), set(), turns))
+    by_round = {one.round: one for one in results["fine"]}
+    assert [by_round[number].device_uuid for number in range(1, 5)] == turns[pair.identity] * 2

@@ -92,3 +92,21 @@ def test_a_suite_and_a_pattern_choose(database: tuple[Store, Database]) -> None:
     assert named == {"elementwise": 1, CASE: 1, "add*": 1, "add": 0, "softmax*": 0, "*": 1}
     assert store.tracks(device="H200") == []
     assert store.tracks(variant="unfused") == []
+
+
+def test_a_renamed_case_is_one_track_under_its_name_of_today(database: tuple[Store, Database]) -> None:
+    store, _ = database
+    for number in (1, 2, 3):
+        measure(store, number, time_s=BEFORE)
+    new = build.case("renamed[n=1]")
+    for number in (4, 5):
+        run = build.run(number, head=build.revision(number), base=None)
+        store.begin_run(run)
+        store.add_job(run.uid, new, build.job(case_key=new.key), build.device())
+        summary = build.summary("head", case_key=new.key, time_s=AFTER)
+        store.finish_run(run.uid, state="complete", finished_us=1, summaries=[summary], findings=[])
+    assert len(store.tracks()) == 2
+    store.rename(CASE, new.key)
+    for of in ("*", CASE, new.key):
+        (track,) = store.tracks(of)
+        assert (track.case_key, track.times_s) == (new.key, (BEFORE,) * 3 + (AFTER,) * 2), of
