@@ -25,7 +25,7 @@ from perftrack.store import (
     frames_speedups,
 )
 from perftrack.store.frames_columns import UNPLACED, frame
-from perftrack.store.frames_results import Filters
+from perftrack.store.frames_filters import Filters
 from perftrack.store.store import Store
 
 if TYPE_CHECKING:
