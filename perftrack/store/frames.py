@@ -23,6 +23,7 @@ from perftrack.store import (
     frames_rounds,
     frames_runs,
     frames_speedups,
+    frames_table,
 )
 from perftrack.store.frames_columns import UNPLACED, frame
 from perftrack.store.frames_filters import Filters
@@ -57,15 +58,14 @@ class Database:
         """Give the connections back."""
         self._store.close()
 
-    def results(self, **filters: Unpack[Filters]) -> pd.DataFrame:
+    def results(self, *, columns: Sequence[str] | None = None, **filters: Unpack[Filters]) -> pd.DataFrame:
         """One row for each run × case × device class × variant × side, oldest commit first.
 
         The filters are those of `Filters`: case, suite, device, variant, branch, since, last, repo, run. All rows that
         they leave are there, however many; `iter_results` gives them in parts. A renamed case has its name of today.
+        `columns` names those that are wanted: a few are read in a fraction of the time and memory of all.
         """
-        question = frames_results.question(self._store, **filters)
-        rows = self._store.read(lambda connection: connection.execute(question).all())
-        return frame(frames_columns.RESULTS, frames_results.decoded(rows))
+        return frames_table.results(self._store, columns, filters)
 
     def iter_results(self, *, batch_rows: int = 65_536, **filters: Unpack[Filters]) -> "Iterator[pa.RecordBatch]":
         """The rows of `results` as Arrow record batches of at most `batch_rows`, all of one instant, none left out.
