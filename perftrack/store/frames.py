@@ -18,6 +18,7 @@ from perftrack.store import (
     frames_changes,
     frames_columns,
     frames_compare,
+    frames_latest,
     frames_regressions,
     frames_results,
     frames_rounds,
@@ -112,6 +113,16 @@ class Database:
         asked = Filters(variant="fused")
         asked.update(filters)
         return frames_speedups.speedup(self.results(**asked))
+
+    def latest(self, base: str | None = None, **filters: Unpack[Filters]) -> pd.DataFrame:
+        """The newest result of every series, by (suite, case, device, variant), with its commit and status.
+
+        Beside it are `median_us_base`, `speedup_base` and `time_change_pct` (positive: slower) against the newest
+        result of the commit `base` (first digits); NaN where that has none, or no base is named. Newest is the last in
+        topological order, of one commit the run that started last. The filters are those of `results`.
+        """
+        of = None if base is None else self._store.find_revision(filters.get("repo"), base)
+        return frames_latest.latest(self._store, of, filters)
 
     def compare(self, base: str, head: str, *, device: str | None = None, repo: str | None = None) -> pd.DataFrame:
         """Two stored revisions (first digits of commits): one row a candidate, by (suite, case, device, variant).

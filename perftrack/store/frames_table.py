@@ -154,12 +154,18 @@ def results(store: Store, columns: Sequence[str] | None, filters: Filters) -> pd
     return _Table(store, frames_filters.where(store, filters), wanted).frame()
 
 
+def rows(store: Store, where: frames_filters.Where, columns: Sequence[str]) -> tuple[pd.DataFrame, Places]:
+    """The same of conditions, with the number of the series of each row."""
+    made = _Table(store, where, columns)
+    return made.frame(), made.series
+
+
 class _Table:
     def __init__(self, store: Store, where: frames_filters.Where, wanted: Sequence[str]) -> None:
         self._store = store
         self._where = where
         self._wanted = wanted
-        self._numbers = numbers.fetch(store, _facts(wanted).where(*where))
+        self._numbers = numbers.fetch(store, facts(wanted).where(*where))
         self._dimensions = {
             name: _Dimension(store, question, self._numbers[number])
             for name, (number, question) in _DIMENSIONS.items()
@@ -171,6 +177,10 @@ class _Table:
     def frame(self) -> pd.DataFrame:
         columns = {name: self._column(name, frames_columns.RESULTS[name]) for name in self._wanted}
         return pd.DataFrame(columns, index=pd.RangeIndex(len(self._order)))
+
+    @property
+    def series(self) -> Places:
+        return numbers.ids(self._numbers["series_id"][self._order])
 
     def _sorted(self) -> Places:
         """Topological; then oldest measurement first, head before base."""
@@ -227,7 +237,7 @@ class _Table:
         return {tuple(row)[:4]: (row[4], row[5]) for row in found}
 
 
-def _facts(wanted: Sequence[str]) -> sa.Select[*tuple[Any, ...]]:
+def facts(wanted: Sequence[str]) -> sa.Select[*tuple[Any, ...]]:
     """The numbers that the wanted columns need, one row a result, in no order."""
     selected = dict(_KEY)
     for name in wanted:

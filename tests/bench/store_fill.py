@@ -76,7 +76,8 @@ def dimensions(store: Store, commits: int) -> dict[str, list[int]]:
     series = [found[tuple(key.values())] for key in keys]
     used = [Resources(registers=32 + at % 64, launches=1, code_digest=f"{at:064x}") for at in range(SERIES)]
     resources = made.resources(used)
-    _revisions(store, commits)
+    if commits:
+        _revisions(store, commits)
     return {
         "series_id": series,
         "declaration_id": [declaration for _, (_, declaration), _ in itertools.product(devices, numbers, VARIANTS)],
@@ -188,34 +189,41 @@ def _whole(name: str) -> str:
     return ">i2" if schema.result.c[name].type is schema.result.c["cached"].type else ">i8"
 
 
-def fill_sqlite(path: Path, source: Commits, commits: range) -> None:
+BLOCK = 250
+"""Commits that are made in Python for a file; all later ones are copies of them at later revisions, made in SQL."""
+
+
+def fill_sqlite(path: Path, source: Commits, commits: int) -> None:
     """Into the file, without a log: it is of no use before it is whole."""
     connection = sqlite3.connect(path, isolation_level=None)
-    for setting in ("journal_mode=OFF", "synchronous=OFF", "cache_size=-7000000", "locking_mode=EXCLUSIVE"):
+    for setting in ("journal_mode=OFF", "synchronous=OFF", "cache_size=-6000000", "temp_store=MEMORY"):
         connection.execute(f"PRAGMA {setting}")
-    statement = f"INSERT INTO result ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608
-    for start in range(commits.start, commits.stop, 1000):
-        connection.execute("BEGIN IMMEDIATE")
-        for commit in range(start, min(start + 1000, commits.stop)):
-            connection.executemany(statement, source.rows(commit))
-        connection.execute("COMMIT")
-    connection.execute("ANALYZE")
-    connection.execute("PRAGMA locking_mode=NORMAL")
+    connection.execute("CREATE TEMP TABLE block AS SELECT * FROM result LIMIT 0")
+    marks, first = ", ".join("?" * len(COLUMNS)), min(BLOCK, commits)
+    for commit in range(1, first + 1):
+        connection.executemany(f"INSERT INTO block VALUES ({marks})", source.rows(commit))  # noqa: S608
+    shifted = ", ".join(f"{name} + ?1" if name in {"revision_id", "run_id"} else name for name in COLUMNS)
+    for start in range(0, commits, BLOCK):
+        # the temporary table is read in the order in which its rows came: commit by commit
+        copy = f"INSERT INTO result SELECT {shifted} FROM block WHERE revision_id + ?1 <= ?2 ORDER BY rowid"  # noqa: S608
+        connection.execute(copy, (start, commits))
+    connection.execute("DROP TABLE block")
     connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("ANALYZE")
     connection.close()
 
 
-def fill_postgresql(address: str, source: Commits, commits: range) -> None:
+def fill_postgresql(address: str, source: Commits, commits: int) -> None:
     """Into the server, without asking the foreign keys row by row."""
     import psycopg
 
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute("SET session_replication_role = replica")
         with connection.cursor() as cursor:
-            for start in range(commits.start, commits.stop, 100):
+            for start in range(1, commits + 1, 100):
                 with cursor.copy(f"COPY result ({', '.join(COLUMNS)}) FROM STDIN (FORMAT binary)") as copy:  # noqa: S608
                     copy.write(b"PGCOPY\n\xff\r\n\0" + bytes(8))
-                    for commit in range(start, min(start + 100, commits.stop)):
+                    for commit in range(start, min(start + 100, commits + 1)):
                         for part in source.binary(commit):
                             copy.write(part)
                     copy.write(b"\xff\xff")

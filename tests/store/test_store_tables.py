@@ -288,3 +288,29 @@ def test_some_columns_are_those_of_all(database: tuple[Store, Database]) -> None
     assert opened.results(columns=[]).shape == (len(everything), 0)
     with pytest.raises(UsageError, match="results have no column 'medain_us'; they have repo, commit"):
         opened.results(columns=["medain_us"])
+
+
+def test_the_newest_result_of_each_series_against_a_commit(database: tuple[Store, Database]) -> None:
+    opened = database[1]
+    rows = opened.latest("0000001").xs("fused", level="variant").droplevel(["suite", "device"])
+    assert rows.index.tolist() == ["add[n=1]", "add[n=2]", "mul[n=1]", "mul[n=2]"]
+    assert rows["commit_seq"].tolist() == [3, 3, 3, 3]
+    assert rows["speedup"].tolist() == [1.0, 16.0, 3.0, 5.0]
+    assert rows["speedup_base"].fillna(0).tolist() == [2.0, 8.0, 3.0, 0.0]
+    assert rows["time_change_pct"].fillna(-1).tolist() == [0.0, 0.0, 0.0, -1.0]
+    older = opened.latest(branch="topic/a")
+    assert older["commit_seq"].tolist() == [2, 2, 2]
+    assert older["median_us_base"].isna().all()
+    nothing = opened.latest(case="none")
+    assert len(nothing) == 0
+    assert nothing.dtypes.equals(opened.latest().dtypes)
+
+
+def test_a_series_that_was_given_up_long_ago_has_its_newest_result_too(database: tuple[Store, Database]) -> None:
+    store, opened = database
+    for number in range(4, 74):
+        head = build.revision(number)
+        store.begin_run(build.run(number, head=head, base=None))
+    _measure(store, 74, {"add[n=1]": 7.0})
+    rows = opened.latest(variant="fused").reset_index().set_index("case")
+    assert rows["commit_seq"].to_dict() == {"add[n=1]": 74, "add[n=2]": 3, "mul[n=1]": 3, "mul[n=2]": 3}
