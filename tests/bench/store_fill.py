@@ -39,7 +39,7 @@ MEASURED = {
     "fused": {*_TIMES, *_EVERY, *_RATIOS, *_GAINS},
 }
 """Variant → its columns that are not NULL, as `judge.summarize` fills them."""
-_DOUBLES = [name for name in (*_TIMES, *_RATIOS, *_GAINS, *_EVERY)]
+_DOUBLES = [*_TIMES, *_RATIOS, *_GAINS, *_EVERY]
 
 
 def class_name(number: int) -> str:
@@ -221,7 +221,7 @@ def fill_postgresql(address: str, source: Commits, commits: int) -> None:
         connection.execute("SET session_replication_role = replica")
         with connection.cursor() as cursor:
             for start in range(1, commits + 1, 100):
-                with cursor.copy(f"COPY result ({', '.join(COLUMNS)}) FROM STDIN (FORMAT binary)") as copy:  # noqa: S608
+                with cursor.copy(f"COPY result ({', '.join(COLUMNS)}) FROM STDIN (FORMAT binary)") as copy:
                     copy.write(b"PGCOPY\n\xff\r\n\0" + bytes(8))
                     for commit in range(start, min(start + 100, commits + 1)):
                         for part in source.binary(commit):

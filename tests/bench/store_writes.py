@@ -116,6 +116,7 @@ def _copies(raw: Any, source: Commits, numbers: Iterator[int]) -> float:
 def _jobs(first: int) -> list[FinishedJob]:
     """Jobs as another tool's file gives them: one attempt, three series each."""
     made: list[FinishedJob] = []
+    method, device = Method(), build.device()
     for number in range(first, first + _JOBS):
         key = f"operation{number % 100}[n={number}]"
         case = build.case(key, suite="imported", backend="cuda")
@@ -123,11 +124,10 @@ def _jobs(first: int) -> list[FinishedJob]:
         answers: list[Summary] = [
             build.summary(variant=variant, case_key=key, suite="imported") for variant in case.variants
         ]
-        method = Method()
         made.append(
             FinishedJob(
                 case=case,
-                attempts=((attempt, build.device()),),
+                attempts=((attempt, device),),
                 answers=tuple((one, method) for one in answers),
             )
         )
