@@ -4,7 +4,7 @@ A question here gives numbers and NULLs only (`frames_table` makes numbers of th
 float64, which is exact for whole numbers below 2^53, and NULL is NaN. From PostgreSQL they come through ADBC where
 that is installed (`pip install 'perftrack[adbc]'`). From a SQLite file they never do: ADBC brings a SQLite of its
 own, and when that closes the file in a process that has it open too, it drops this process's locks and removes the
-log with what was committed there (sqlite.org/howtocorrupt.html, 2.2.1; a test shows it).
+log with what was committed there (sqlite.org/howtocorrupt.html, 2.2.1).
 """
 
 import itertools

@@ -13,7 +13,7 @@ from store_fill import CASES, SERIES, VARIANTS, class_name, suite_name
 from store_lines import Table, medians, say
 
 import perftrack
-from perftrack.store import adbc, frames_filters, frames_table, schema
+from perftrack.store import adbc, frames_filters, frames_table
 
 SIX = ("commit_seq", "median_us", "p10_us", "p90_us", "baseline_us", "speedup")
 HISTORY = {"suite": suite_name(3), "device": class_name(1), "last": 25_000 // (CASES * len(VARIANTS))}
@@ -46,7 +46,8 @@ def timings(url: str, commits: int) -> tuple[float, float, float]:
         found = len(database.results(columns=SIX, **HISTORY))
         assert found == min(commits, int(HISTORY["last"])) * CASES * len(VARIANTS), found
         newest = database.latest(base)
-        assert len(newest) == SERIES and newest["median_us_base"].notna().all()
+        assert len(newest) == SERIES
+        assert newest["median_us_base"].notna().all()
     return history, bare, latest
 
 
@@ -150,8 +151,8 @@ def _plans(table: Table, engine: str, url: str) -> None:
         texts = [(text, values) for text, values in said if text.startswith("SELECT")]
         texts.append((_text(database, SIX, dict(HISTORY)), ()))
         for text, values in texts:
-            ask = "EXPLAIN QUERY PLAN " if engine == "sqlite" else "EXPLAIN "
-            steps = store.read(lambda c, t=text, v=values: c.exec_driver_sql(ask + t, v).fetchall())
+            asked = f"EXPLAIN {'QUERY PLAN ' if engine == 'sqlite' else ''}{text}"
+            steps = store.read(lambda c, t=asked, v=values: c.exec_driver_sql(t, v).fetchall())
             for step in steps:
                 line = str(step[3] if engine == "sqlite" else step[0])
                 if any(f"SCAN {name}" in line or f"Seq Scan on {name} " in line for name in FACTS):

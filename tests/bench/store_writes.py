@@ -2,10 +2,14 @@
 
 import itertools
 import multiprocessing
+import random
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from statistics import median
 from typing import Any
 
+import sqlalchemy as sa
 from store_fill import COLUMNS, SERIES, Commits, build, dimensions
 from store_lines import Table, say, seconds
 
@@ -61,44 +65,34 @@ def _batches(engine: str, raw: Any, statement: str, batches: Any) -> None:
 
 
 def _tuples(table: Table, engine: str, make: Make) -> None:
-    with Store.open(make("tuples")) as store:
-        source = Commits(dimensions(store, 4 * COMMITS))
+    with Store.open(make("tuples")) as store, closing(_raw(store)) as raw:
+        source = Commits(dimensions(store, COMMITS))
         numbers = itertools.count(1)
-        raw = _raw(store)
-
-        def ready() -> list[list[tuple[Any, ...]]]:
-            made = source.rows(next(numbers))
-            return [made[at : at + 1000] for at in range(0, SERIES, 1000)]
-
-        def ours(parts: list[Any]) -> None:
-            for part in parts:
-                mapped = [dict(zip(COLUMNS, row, strict=True)) for row in part]
-                prepared.append(mapped)
-
-        prepared: list[Any] = []
-        taken: list[list[float]] = [[], []]
-        for _ in range(12):
-            parts = ready()
-            prepared.clear()
-            ours(parts)
-            batches = list(prepared)
-            taken[0].append(
-                seconds(
-                    lambda batches=batches: [
-                        store._door.write(lambda c, b=b: insert(c, schema.result, b, tail=_NEW)) for b in batches
-                    ]
-                )
-            )
-            others = ready()
-            statement = _statement(engine, "result", COLUMNS)
-            taken[1].append(seconds(lambda others=others: _batches(engine, raw, statement, others)))
-        ratio = sorted(taken[1])[6] / sorted(taken[0])[6]
-        table.least(engine, "ready rows, 1000 a commit, of the bare driver", ratio, 0.80)
+        statement = _statement(engine, "result", COLUMNS)
+        ours: list[float] = []
+        bare: list[float] = []
+        for _ in range(12):  # they take turns
+            mapped = [[dict(zip(COLUMNS, row, strict=True)) for row in part] for part in _thousands(source, numbers)]
+            ours.append(seconds(lambda batches=mapped: _insert(store, batches)))
+            ready = _thousands(source, numbers)
+            bare.append(seconds(lambda batches=ready: _batches(engine, raw, statement, batches)))
+        ours_s = median(ours)
+        table.least(engine, "ready rows, 1000 a commit, of the bare driver", median(bare) / ours_s, 0.80)
         if engine == "postgresql":
-            ours_s, copy_s = sorted(taken[0])[6], _copies(raw, source, numbers)
+            copy_s = _copies(raw, source, numbers)
             table.least(engine, "ready rows, of the server's binary COPY", copy_s / ours_s, 0.5)
-        say(f"        {engine}: {SERIES / sorted(taken[0])[6]:.0f} ready rows a second")
-        raw.close()
+        say(f"        {engine}: {SERIES / ours_s:.0f} ready rows a second")
+
+
+def _thousands(source: Commits, numbers: Iterator[int]) -> list[list[tuple[Any, ...]]]:
+    """One more commit, in parts."""
+    made = source.rows(next(numbers))
+    return [made[at : at + 1000] for at in range(0, SERIES, 1000)]
+
+
+def _insert(store: Store, batches: list[list[dict[str, Any]]]) -> None:
+    for batch in batches:
+        store._door.write(lambda connection, batch=batch: insert(connection, schema.result, batch, tail=_NEW))
 
 
 def _copies(raw: Any, source: Commits, numbers: Iterator[int]) -> float:
@@ -138,7 +132,7 @@ def _submit(table: Table, engine: str, make: Make) -> None:
     """Structs, checked and looked up, against the same rows given to the driver; and the same once more."""
     with Store.open(make("submit")) as store:
         store.begin_run(build.run())
-        uid, raw = build.run().uid, None
+        uid = build.run().uid
         first: list[float] = []
         again: list[float] = []
         for turn in range(5):
@@ -150,12 +144,11 @@ def _submit(table: Table, engine: str, make: Make) -> None:
         written = {of.name: store.read(lambda c, of=of: [tuple(r) for r in c.execute(of.select())]) for of in tables}
         with Store.open(make("yardstick")) as other:
             _copy_dimensions(store, other, {of.name for of in tables})
-            raw = _raw(other)
-            spent = seconds(lambda: _write_rows(engine, raw, tables, written)) / 5
-            raw.close()
-        table.least(engine, "submit with checks and look-ups, of the bare driver", spent / sorted(first)[2], 0.40)
+            with closing(_raw(other)) as raw:
+                spent = seconds(lambda: _write_rows(engine, raw, tables, written)) / 5
+        table.least(engine, "submit with checks and look-ups, of the bare driver", spent / median(first), 0.40)
         bound = 3 if engine == "sqlite" else 2
-        table.least(engine, "first submit, of the same once more", sorted(first)[2] / sorted(again)[2], bound)
+        table.least(engine, "first submit, of the same once more", median(first) / median(again), bound)
 
 
 def _copy_dimensions(store: Store, other: Store, without: set[str]) -> None:
@@ -203,8 +196,6 @@ def _producers(table: Table, engine: str, make: Make) -> None:
         spent = time.perf_counter() - start
         for worker in workers:
             worker.join()
-        import sqlalchemy as sa
-
         rows_there = store.read(lambda c: c.execute(sa.select(sa.func.count()).select_from(schema.result)).scalar_one())
         expected = 8 * 8000 if engine == "sqlite" else 8000
         table.most(engine, "8 producers, batches of 100: rows lost", expected - rows_there, 0)
@@ -220,8 +211,6 @@ def _producers(table: Table, engine: str, make: Make) -> None:
 
 
 def _produce(engine: str, url: str, of: Any, number: int, gate: Any, queue: Any, answers: Any) -> None:
-    import random
-
     source, errors = Commits(of, seed=number), 0
     first = 1 + 2 * number if engine == "sqlite" else 1
     made = [row for commit in range(first, first + 2) for row in source.rows(commit)][:8000]
@@ -253,4 +242,4 @@ def append(store: Store, commits: int) -> float:
         )
     gone = schema.result.delete().where(schema.result.c.revision_id > commits)
     store._door.write(lambda connection: connection.execute(gone))
-    return sorted(taken)[3]
+    return median(taken)

@@ -133,11 +133,11 @@ def _server() -> Iterator[str]:
 
 def _report(engine: str, url: str, count: int, seed: int) -> None:
     found = list(kills(url, count, seed))
+    acknowledged, more = sum(one.acknowledged for one in found), sum(one.more for one in found)
     idle = sum(one.acknowledged == 0 for one in found)
     sys.stdout.write(
-        f"{engine}: {count} writers killed, {sum(one.acknowledged for one in found)} jobs acknowledged, each there once "
-        f"and whole; {sum(one.more for one in found)} writers killed between storing and saying so, {idle} before their "
-        "first job; the database is sound\n"
+        f"{engine}: {count} writers killed; {acknowledged} jobs acknowledged, each there once and whole; {more} "
+        f"writers killed between storing and saying so, {idle} before their first job; the database is sound\n"
     )
     sys.stdout.flush()
 
