@@ -66,7 +66,7 @@ def _of_series(store: Store, filters: Filters) -> Where:
     return [is_one_of(result.c.series_id, store.read(lambda connection: list(connection.scalars(question))))]
 
 
-def _names(store: Store, there: sa.Select[*tuple[Any, ...]], pattern: str) -> list[str]:
+def _names(store: Store, there: sa.Select[*tuple[Any, ...]] | sa.CompoundSelect[Any], pattern: str) -> list[str]:
     if not {"*", "?"} & set(pattern):
         return [pattern]
     return glob.matching(pattern, store.read(lambda connection: [name for name in connection.scalars(there) if name]))
@@ -93,9 +93,9 @@ def _runs_of(
     store: Store, condition: sa.ColumnElement[bool], revision_id: sa.Column[int]
 ) -> tuple[list[int], list[int]]:
     """Numbers of runs and of their revisions."""
-    question = sa.select(run.c.id, revision_id).where(condition)
+    question = sa.select(run.c.id, revision_id).where(condition, revision_id.is_not(None))
     found = store.read(lambda connection: connection.execute(question).all())
-    return [row[0] for row in found], [row[1] for row in found if row[1] is not None]
+    return [row[0] for row in found], [row[1] for row in found]
 
 
 def _of_revisions(store: Store, chosen: Where, *, since: str | None, last: int | None, repo: str | None) -> Where:

@@ -233,8 +233,8 @@ class _Table:
         """Mode and message of the rows that have one that is not known, by key."""
         odd = result.c.mode.not_in(_MODES) | (result.c.message != "")
         question = sa.select(*_KEY.values(), result.c.mode, result.c.message).where(odd, *self._where)
-        found = self._store.read(lambda connection: connection.execute(question).all())
-        return {tuple(row)[:4]: (row[4], row[5]) for row in found}
+        found = self._store.read(lambda connection: list(map(tuple, connection.execute(question))))
+        return {row[:4]: (row[4], row[5]) for row in found}
 
 
 def facts(wanted: Sequence[str]) -> sa.Select[*tuple[Any, ...]]:
@@ -249,9 +249,9 @@ def facts(wanted: Sequence[str]) -> sa.Select[*tuple[Any, ...]]:
             selected[name] = _code(*_CODED[name])
         elif name in _OWNER:
             number = _DIMENSIONS[_OWNER[name]][0]
-            selected[number] = result.c[number] if number != "run_id" else result.c.run_id
+            selected[number] = result.c[number]
         else:
-            selected[name] = _MEASURED.get(name, result.c.get(name))
+            selected[name] = _MEASURED[name] if name in _MEASURED else result.c[name]
     question = sa.select(*(column.label(name) for name, column in selected.items())).select_from(result)
     finds = {"verdict", "cause", "accuracy"} & set(wanted)
     beside = set(steps.VECTORISATION) & set(wanted)

@@ -43,7 +43,7 @@ from perftrack.store.door import Door
 DATA = Path(__file__).parents[1] / "data"
 JOBS = 12
 BATCHES = 60
-EVERY = 6
+EVERY = 2
 """Statements between two that an upgrade is interrupted at."""
 
 
@@ -212,7 +212,7 @@ def test_an_upgrade_that_is_interrupted_anywhere(empty_url: str, tmp_path: Path)
             assert door.read(migrate.version) == schema.REVISIONS[0]
             if interrupted in {3, 6}:
                 assert _described(old) == before
-    assert interrupted > 5
+    assert interrupted > 10
     with Store.open(old, create=False) as store:
         assert store.problems() == []
 
@@ -228,7 +228,7 @@ def _upgrade_until(url: str, at: int) -> None:
     migrate.upgrade(address.parse(url))
 
 
-@pytest.mark.parametrize("at", [15, 40])
+@pytest.mark.parametrize("at", [20])
 def test_an_upgrade_that_is_killed(empty_url: str, tmp_path: Path, at: int) -> None:
     old = _at_schema(empty_url, tmp_path, schema.REVISIONS[0])
     before = _described(old)
