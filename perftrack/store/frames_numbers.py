@@ -16,6 +16,7 @@ import numpy.typing as npt
 import sqlalchemy as sa
 
 from perftrack.store.adbc import statement
+from perftrack.store.schema import result
 from perftrack.store.store import Store
 
 Floats = npt.NDArray[np.float64]
@@ -38,13 +39,21 @@ def _table(connection: sa.Connection, question: sa.Select[*tuple[Any, ...]]) -> 
     """All numbers of the answer, taken one by one from the driver's rows, none of which is kept."""
     mark = sa.literal_column(_NULL[connection.dialect.name])
     columns = list(question.selected_columns)
-    marked = question.with_only_columns(*(sa.func.coalesce(column, mark).label(column.name) for column in columns))
+    marked = question.with_only_columns(*(_marked(column, mark) for column in columns))
     raw: Any = connection.connection.dbapi_connection
     cursor = raw.cursor() if connection.dialect.name == "sqlite" else raw.cursor(binary=True)
     cursor.execute(statement(connection.dialect, marked))
     table = np.fromiter(itertools.chain.from_iterable(cursor), dtype=np.float64)
     cursor.close()
     return table.reshape(-1, len(columns))
+
+
+def _marked(column: sa.ColumnElement[Any], mark: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+    """A number or the mark; by the table's own word some are never NULL, if no outer join makes them so."""
+    of = column.element if isinstance(column, sa.Label) else column
+    if isinstance(of, sa.Column) and of.table is result and not of.nullable:
+        return column
+    return sa.func.coalesce(column, mark)
 
 
 def _without_marks(column: Floats) -> Floats:
