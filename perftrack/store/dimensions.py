@@ -28,16 +28,35 @@ from perftrack.store.schema import (
 )
 
 Key = tuple[Any, ...]
+_STAGED = 500
+"""So many rows go to PostgreSQL by way of a temporary table."""
 _CHUNK = 500
 """Keys in one SELECT: five columns of them stay well below the 32 766 values that SQLite can bind."""
 
 
 def insert(connection: sa.Connection, table: sa.Table, values: Sequence[Mapping[str, Any]], *, tail: str = "") -> None:
     """INSERT rows that have the same columns, as tuples: twice the speed of SQLAlchemy's dictionaries."""
-    if values:
+    if len(values) >= _STAGED and connection.dialect.name == "postgresql":
+        _insert_staged(connection, table, values, tail)
+    elif values:
         connection.exec_driver_sql(
             insert_statement(connection, table, values[0].keys(), tail), [tuple(row.values()) for row in values]
         )
+
+
+def _insert_staged(connection: sa.Connection, table: sa.Table, values: Sequence[Mapping[str, Any]], tail: str) -> None:
+    """COPY into a table of this connection, and one INSERT from there: twice the speed of one a row on PostgreSQL."""
+    names = ", ".join(values[0])
+    staged = f"staged_{table.name}"
+    like = f"SELECT {names} FROM {table.name} LIMIT 0"  # noqa: S608 (our own names)
+    connection.exec_driver_sql(f"CREATE TEMP TABLE IF NOT EXISTS {staged} ON COMMIT DELETE ROWS AS {like}")
+    connection.exec_driver_sql(f"TRUNCATE {staged}")
+    raw: Any = connection.connection.dbapi_connection
+    with raw.cursor() as cursor, cursor.copy(f"COPY {staged} ({names}) FROM STDIN") as copy:
+        for row in values:
+            copy.write_row(tuple(row.values()))
+    select = f"INSERT INTO {table.name} ({names}) SELECT {names} FROM {staged} {tail}"  # noqa: S608 (our own names)
+    connection.exec_driver_sql(select)
 
 
 def insert_statement(connection: sa.Connection, table: sa.Table, columns: Iterable[str], tail: str = "") -> str:

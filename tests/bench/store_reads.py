@@ -170,6 +170,7 @@ def size(url: str, engine: str) -> float:
             question = "SELECT pg_total_relation_size('result')"
         else:
             question = (
-                "SELECT sum(pgsize) FROM dbstat WHERE aggregate = TRUE AND name IN ('result', 'ix_result_revision_id')"
+                "SELECT sum(pageno) * 4096 FROM dbstat "  # the sum that it has in bytes ends at 4 GiB
+                "WHERE aggregate = TRUE AND name IN ('result', 'ix_result_revision_id')"
             )
         return float(store.read(lambda c: c.exec_driver_sql(question).scalar_one()))
