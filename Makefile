@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # the environment is new and read by many processes: let Python keep what it compiled
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint format bench bench-detector lock clean venv
+.PHONY: demo test lint format bench bench-detector bench-kill bench-store lock clean venv
 
 venv: $(STAMP)
 
@@ -39,6 +39,12 @@ bench: venv  ## perftrack's own hot paths
 
 bench-detector: venv  ## what the history detector finds and misses, seeds 11 to 14 (SEEDS="21 22" for others)
 	$(BIN)/python tests/bench/detector_scores.py $(SEEDS)
+
+bench-store: venv  ## the store at ROWS rows on SQLite and PostgreSQL, each figure beside its bound; FOLDER keeps what was filled
+	$(BIN)/python tests/bench/store_scale.py --rows $(or $(ROWS),1000000) $(if $(FOLDER),--folder $(FOLDER))
+
+bench-kill: venv  ## kill a writer at KILLS random moments, on SQLite and PostgreSQL, and see that nothing is lost
+	$(BIN)/python tests/store/store_kills.py --kills $(or $(KILLS),200)
 
 lock: venv  ## renew requirements/*.txt from pyproject.toml
 	$(BIN)/uv pip compile --quiet --upgrade pyproject.toml --extra cuda13x --extra cpu --extra postgresql --group dev \

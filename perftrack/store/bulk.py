@@ -5,14 +5,16 @@ Nothing is remembered from one batch to the next, so that a long import needs no
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
 from perftrack.errors import StoreError
 from perftrack.judge.value import Summary
-from perftrack.model import Device, JobResult, Method
+from perftrack.model import Device, JobResult, Method, Resources
 from perftrack.store import pack, rows
+from perftrack.store.columns import is_one_of
 from perftrack.store.dimensions import Dimensions, insert
 from perftrack.store.door import Door
 from perftrack.store.schema import job_attempt, measurement, result, run, sample
@@ -44,30 +46,38 @@ class _Batch:
     def __init__(self, door: Door, header: StoredHeader, jobs: Sequence[FinishedJob]) -> None:
         self._door = door
         self._header = header
-        self._jobs = jobs
         self._dimensions = Dimensions(door)
         self._known: dict[int, Any] = {}
         """Row numbers by the identity of what `jobs` keeps alive: devices, environments and methods are few."""
-        self._digests = {id(job.case): job.case.digest for job in jobs}
-        self._declarations = self._dimensions.declarations(job.case for job in jobs)
-        used = {one.resources for job in jobs for one in (*_measured(job), *_summaries(job))}
-        self._resources = self._dimensions.resources(used)
+        self._cases = self._dimensions.cases((job.case.suite, job.case.key) for job in jobs)
+        self._attempts = {
+            self._key(job, one, card): (job, one, card, payload_digest(one))
+            for job in jobs
+            for one, card in job.attempts
+        }
+        there = door.read(self._stored)
+        self._refuse_conflicts(there)
+        # an attempt and its job's answers are written in one transaction: what is there is there whole
+        self._jobs = [job for job in jobs if any(self._key(job, *each) not in there for each in job.attempts)]
 
     def write(self) -> int:
-        attempts: dict[_Key, tuple[dict[str, Any], JobResult]] = {}
-        for job in self._jobs:
-            for one, card in job.attempts:
-                row = self._attempt_row(job, one, card)
-                attempts[tuple(row[name] for name in _KEY)] = (row, one)
+        if not self._jobs:
+            return 0
+        ours = set(map(id, self._jobs))
+        rows_of = {
+            key: self._attempt_row(job, one, card, text)
+            for key, (job, one, card, text) in sorted(self._attempts.items(), key=lambda pair: pair[0])
+            if id(job) in ours
+        }
         results = sorted(self._results(), key=lambda row: (row["series_id"], row["revision_id"], row["side"]))
 
         def work(connection: sa.Connection) -> int:
-            there = self._stored(connection, attempts)
-            _refuse_conflicts(attempts, there)
-            new = [attempts[key][0] for key in sorted(attempts) if key not in there]
+            there = self._stored(connection)
+            self._refuse_conflicts(there)
+            new = [row for key, row in rows_of.items() if key not in there]
             insert(connection, job_attempt, new, tail=_IGNORED)
-            numbers = {key: number for key, (number, _) in self._stored(connection, attempts).items()}
-            fresh = [(numbers[key], one) for key, (_, one) in sorted(attempts.items()) if key not in there]
+            numbers = {key: number for key, (number, _) in self._stored(connection).items()}
+            fresh = [(numbers[key], self._attempts[key][1]) for key in rows_of if key not in there]
             insert(connection, measurement, self._measurements(fresh), tail=_IGNORED)
             insert(connection, sample, _samples(fresh), tail=_IGNORED)
             insert(connection, result, results, tail=_IGNORED)
@@ -75,31 +85,39 @@ class _Batch:
 
         return self._door.write(work)
 
+    @cached_property
+    def _declarations(self) -> dict[int, int]:
+        """Number of the declaration of each job's case."""
+        digests = {id(job.case): job.case.digest for job in self._jobs}
+        found = self._dimensions.declarations(job.case for job in self._jobs)
+        return {case: found[text][1] for case, text in digests.items()}
+
+    @cached_property
+    def _resources(self) -> dict[Resources, int]:
+        used = {one.resources for job in self._jobs for one in (*_measured(job), *_summaries(job))}
+        return self._dimensions.resources(used)
+
+    def _key(self, job: FinishedJob, one: JobResult, card: Device) -> _Key:
+        case_id = self._cases[job.case.suite, job.case.key]
+        return (self._header.id, case_id, self._device(card)[0], one.round, one.attempt)
+
     def _number(self, of: T, find: Callable[[T], Any]) -> Any:
         if id(of) not in self._known:
             self._known[id(of)] = find(of)
         return self._known[id(of)]
 
-    def _case(self, job: FinishedJob) -> tuple[int, int]:
-        """Numbers of the case and of its declaration."""
-        return self._declarations[self._digests[id(job.case)]]
-
     def _device(self, card: Device) -> tuple[int, int]:
         """Numbers of the class and of the device."""
         return self._number(card, self._dimensions.device)
 
-    def _attempt_row(self, job: FinishedJob, one: JobResult, card: Device) -> dict[str, Any]:
-        case_id, declaration_id = self._case(job)
-        device_class_id, device_id = self._device(card)
+    def _attempt_row(self, job: FinishedJob, one: JobResult, card: Device, payload: str) -> dict[str, Any]:
         return rows.job_row(one) | {
-            "run_id": self._header.id,
-            "case_id": case_id,
-            "device_class_id": device_class_id,
-            "declaration_id": declaration_id,
-            "device_id": device_id,
+            **dict(zip(_KEY[:3], self._key(job, one, card), strict=False)),
+            "declaration_id": self._declarations[id(job.case)],
+            "device_id": self._device(card)[1],
             "environment_id": self._number(one.environment, self._dimensions.environment),
             "method_id": self._number(job.answers[0][1], self._dimensions.method),
-            "payload_digest": payload_digest(one),
+            "payload_digest": payload,
         }
 
     def _results(self) -> list[dict[str, Any]]:
@@ -111,7 +129,7 @@ class _Batch:
                 "revision_id": self._header.head_id,
                 "run_id": self._header.id,
                 "side": one.side,
-                "declaration_id": self._case(job)[1],
+                "declaration_id": self._declarations[id(job.case)],
                 "device_id": self._device(job.attempts[0][1])[1],
                 "environment_id": self._number(job.attempts[0][0].environment, self._dimensions.environment),
                 "resources_id": self._resources[one.resources],
@@ -122,21 +140,29 @@ class _Batch:
 
     def _series_key(self, job: FinishedJob, one: Summary, method: Method) -> dict[str, Any]:
         return {
-            "case_id": self._case(job)[0],
+            "case_id": self._cases[job.case.suite, job.case.key],
             "device_class_id": self._device(job.attempts[0][1])[0],
             "variant": one.variant,
             "baseline": job.case.baseline,
             "method_id": self._number(method, self._dimensions.method),
         }
 
-    def _stored(self, connection: sa.Connection, wanted: Mapping[_Key, Any]) -> dict[_Key, tuple[int, str]]:
+    def _stored(self, connection: sa.Connection) -> dict[_Key, tuple[int, str]]:
         """Number and digest of the attempts that are there, by key."""
-        cases = sorted({key[1] for key in wanted})
+        cases = sorted(set(self._cases.values()))
         question = sa.select(
             job_attempt.c.id, job_attempt.c.payload_digest, *(job_attempt.c[name] for name in _KEY)
-        ).where(job_attempt.c.run_id == self._header.id, job_attempt.c.case_id.in_(cases))
+        ).where(job_attempt.c.run_id == self._header.id, is_one_of(job_attempt.c.case_id, cases))
         found = {tuple(row)[2:]: (row.id, row.payload_digest) for row in connection.execute(question)}
-        return {key: value for key, value in found.items() if key in wanted}
+        return {key: value for key, value in found.items() if key in self._attempts}
+
+    def _refuse_conflicts(self, there: Mapping[_Key, tuple[int, str]]) -> None:
+        for key, (_, stored) in there.items():
+            _, one, _, payload = self._attempts[key]
+            if payload != stored:
+                raise StoreError(
+                    f"{one.suite} {one.case_key} on {one.device_class} is stored already with other content of this run"
+                )
 
     def _measurements(self, attempts: Sequence[tuple[int, JobResult]]) -> list[dict[str, Any]]:
         return [
@@ -165,14 +191,3 @@ def _samples(attempts: Sequence[tuple[int, JobResult]]) -> list[dict[str, Any]]:
         for measured in one.measurements
         if (packed := rows.sample_row(measured))
     ]
-
-
-def _refuse_conflicts(
-    attempts: Mapping[_Key, tuple[dict[str, Any], JobResult]], there: Mapping[_Key, tuple[int, str]]
-) -> None:
-    for key, (_, digest) in there.items():
-        row, one = attempts[key]
-        if row["payload_digest"] != digest:
-            raise StoreError(
-                f"{one.suite} {one.case_key} on {one.device_class} is stored already with other content of this run"
-            )

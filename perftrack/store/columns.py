@@ -84,5 +84,7 @@ def one_of(name: str, words: type[StrEnum] | tuple[str, ...]) -> sa.CheckConstra
 
 
 def is_one_of(column: sa.ColumnElement[int], numbers: Sequence[int]) -> sa.ColumnElement[bool]:
-    """Written into the statement as literals: there may be more of them than values can be bound."""
-    return column.in_(sa.bindparam(None, list(numbers), sa.BigInteger, expanding=True, literal_execute=True))
+    """Written into the statement as one text: there may be more of them than values can be bound."""
+    if not numbers:
+        return sa.false()
+    return column.op("IN", is_comparison=True)(sa.literal_column(f"({','.join(map(str, map(int, numbers)))})"))

@@ -28,16 +28,35 @@ from perftrack.store.schema import (
 )
 
 Key = tuple[Any, ...]
+_STAGED = 500
+"""So many rows go to PostgreSQL by way of a temporary table."""
 _CHUNK = 500
 """Keys in one SELECT: five columns of them stay well below the 32 766 values that SQLite can bind."""
 
 
 def insert(connection: sa.Connection, table: sa.Table, values: Sequence[Mapping[str, Any]], *, tail: str = "") -> None:
     """INSERT rows that have the same columns, as tuples: twice the speed of SQLAlchemy's dictionaries."""
-    if values:
+    if len(values) >= _STAGED and connection.dialect.name == "postgresql":
+        _insert_staged(connection, table, values, tail)
+    elif values:
         connection.exec_driver_sql(
             insert_statement(connection, table, values[0].keys(), tail), [tuple(row.values()) for row in values]
         )
+
+
+def _insert_staged(connection: sa.Connection, table: sa.Table, values: Sequence[Mapping[str, Any]], tail: str) -> None:
+    """COPY into a table of this connection, and one INSERT from there: twice the speed of one a row on PostgreSQL."""
+    names = ", ".join(values[0])
+    staged = f"staged_{table.name}"
+    like = f"SELECT {names} FROM {table.name} LIMIT 0"  # noqa: S608 (our own names)
+    connection.exec_driver_sql(f"CREATE TEMP TABLE IF NOT EXISTS {staged} ON COMMIT DELETE ROWS AS {like}")
+    connection.exec_driver_sql(f"TRUNCATE {staged}")
+    raw: Any = connection.connection.dbapi_connection
+    with raw.cursor() as cursor, cursor.copy(f"COPY {staged} ({names}) FROM STDIN") as copy:
+        for row in values:
+            copy.write_row(tuple(row.values()))
+    select = f"INSERT INTO {table.name} ({names}) SELECT {names} FROM {staged} {tail}"  # noqa: S608 (our own names)
+    connection.exec_driver_sql(select)
 
 
 def insert_statement(connection: sa.Connection, table: sa.Table, columns: Iterable[str], tail: str = "") -> str:
@@ -147,11 +166,14 @@ class Dimensions:
 
 
 def _select(connection: sa.Connection, table: sa.Table, key: tuple[str, ...], wanted: list[Key]) -> dict[Key, int]:
-    columns = [table.c[name] for name in key]
+    # as text: SQLAlchemy takes longer to write this statement than the database to answer it
+    mark = "?" if connection.dialect.name == "sqlite" else "%s"
+    names, marks = ", ".join(key), ", ".join([mark] * len(key))
     found: dict[Key, int] = {}
     for start in range(0, len(wanted), _CHUNK):
         some = wanted[start : start + _CHUNK]
-        matches = sa.tuple_(*columns).in_(some) if len(columns) > 1 else columns[0].in_([each[0] for each in some])
-        for number, *values in connection.execute(sa.select(table.c.id, *columns).where(matches)):
+        rows = ", ".join([f"({marks})"] * len(some))
+        text = f"SELECT id, {names} FROM {table.name} WHERE ({names}) IN (VALUES {rows})"  # noqa: S608 (our own names)
+        for number, *values in connection.exec_driver_sql(text, tuple(value for each in some for value in each)):
             found[tuple(values)] = number
     return found

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 
 from perftrack.errors import PerftrackError, StoreAwayError, StoreError, StoreReadOnlyError, UsageError
-from perftrack.store import engine
+from perftrack.store import adbc, engine
 from perftrack.store.address import Address
 
 T = TypeVar("T")
@@ -40,6 +40,7 @@ class Door:
 
     def __init__(self, address: Address) -> None:
         self.address = address
+        self._server = adbc.Server(address)
 
     @cached_property
     def _writer(self) -> sa.Engine:
@@ -62,12 +63,17 @@ class Door:
         with translated(self.address), self._reader.begin() as connection:
             yield from connection.execution_options(yield_per=size).execute(question).partitions()
 
+    def arrow(self, question: sa.Select[*tuple[Any, ...]]) -> Any:
+        """The answer as a `pyarrow.Table` where ADBC can give it, else None."""
+        return self._server.arrow(question)
+
     def probe(self, work: Callable[[sa.Connection], T], *, write: bool = False) -> T:
         """As `read` or `write`, but a database that does not answer is an error at once."""
         return self._transact(self._writer if write else self._reader, work, ())
 
     def close(self) -> None:
         """Give all connections back."""
+        self._server.close()
         for name in ("_writer", "_reader"):
             made: sa.Engine | None = self.__dict__.pop(name, None)
             if made is not None:

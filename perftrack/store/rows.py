@@ -5,6 +5,7 @@ A row is a mapping from column name to value. Columns that are references (`…_
 """
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from enum import Enum
 from functools import cache
 from typing import Any, TypeVar
@@ -35,19 +36,23 @@ def _fields(kind: type[msgspec.Struct], of: type) -> frozenset[str]:
 _AS_THEY_ARE = frozenset({int, float, type(None)})
 
 
-def _columns(value: msgspec.Struct, without: set[str]) -> dict[str, Any]:
+def _columns(value: msgspec.Struct, without: AbstractSet[str]) -> dict[str, Any]:
     """Scalars and intervals of a struct as columns; anything else must be in `without`."""
     row: dict[str, Any] = {}
-    intervals = _fields(type(value), Interval)
-    for name in value.__struct_fields__:
-        if name in without:
-            continue
+    for name, is_interval in _plan(type(value), frozenset(without)):
         field = getattr(value, name)
-        if name in intervals:
+        if is_interval:
             row |= _interval_columns(name, field)
         else:
-            row[name] = _scalar(field)
+            row[name] = field if type(field) in _AS_THEY_ARE else _scalar(field)
     return row
+
+
+@cache
+def _plan(kind: type[msgspec.Struct], without: frozenset[str]) -> tuple[tuple[str, bool], ...]:
+    """Fields that become columns, and whether they become three."""
+    intervals = _fields(kind, Interval)
+    return tuple((name, name in intervals) for name in kind.__struct_fields__ if name not in without)
 
 
 def _scalar(value: Any) -> Any:
@@ -63,8 +68,13 @@ def _scalar(value: Any) -> Any:
 
 
 def _interval_columns(name: str, interval: Interval | None) -> dict[str, float | None]:
-    values = (None, None, None) if interval is None else (interval.point, interval.low, interval.high)
-    return {column: _scalar(value) for column, value in zip((name, f"{name}_low", f"{name}_high"), values, strict=True)}
+    if interval is None:
+        return {name: None, f"{name}_low": None, f"{name}_high": None}
+    return {
+        name: _scalar(interval.point),
+        f"{name}_low": _scalar(interval.low),
+        f"{name}_high": _scalar(interval.high),
+    }
 
 
 def _struct(kind: type[T], row: Row, **given: Any) -> T:

@@ -1,31 +1,15 @@
-"""What the tests run in processes of their own: `python store_process.py deliver|fill|overflow …`."""
+"""What the tests run in processes of their own: `python store_process.py fill|overflow …`."""
 
 import json
-import random
 import resource
 import signal
 import sys
-import time
 from pathlib import Path
 
 import store_builders as build
 
 from perftrack.errors import StoreError
 from perftrack.store import Spool, Store
-
-JOBS = 12
-
-
-def deliver(url: str, seed: str, gate: str) -> None:
-    """Open a database (the first start of all processes at once), then deliver the same jobs as all others do."""
-    while not Path(gate).exists():
-        time.sleep(0.01)
-    keys = [f"add[n={number}]" for number in range(JOBS)]
-    random.Random(seed).shuffle(keys)  # noqa: S311 (an order, not a secret)
-    with Store.open(url) as store:
-        store.begin_run(build.run())
-        new = [store.add_job(build.run().uid, build.case(key), build.job(case_key=key), build.device()) for key in keys]
-    sys.stdout.write(json.dumps(sum(new)))
 
 
 def fill(path: str) -> None:
@@ -61,4 +45,4 @@ def overflow(path: str, folder: str) -> None:
 
 
 if __name__ == "__main__":
-    {"deliver": deliver, "fill": fill, "overflow": overflow}[sys.argv[1]](*sys.argv[2:])
+    {"fill": fill, "overflow": overflow}[sys.argv[1]](*sys.argv[2:])

@@ -2,6 +2,8 @@
 
 import msgspec
 import pytest
+import sqlalchemy as sa
+import store_builders as build
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from store_builders import ENVIRONMENT, case, device, run
@@ -9,7 +11,8 @@ from store_builders import ENVIRONMENT, case, device, run
 from perftrack.errors import StoreError
 from perftrack.judge.value import Summary
 from perftrack.model import JobResult, Measurement, Method, Status
-from perftrack.store import FinishedJob
+from perftrack.store import FinishedJob, schema
+from perftrack.store.dimensions import insert
 
 METHOD = Method(name="another tool", timer="host", cache="hot")
 
@@ -101,3 +104,48 @@ def test_any_order_and_repetition_of_batches_gives_the_same_table(shared_store, 
         shared_store.add_finished(new.uid, [jobs[at]])
     shared_store.add_finished(new.uid, jobs)
     assert shared_store.load_run(new.uid).summaries == [one.answers[0][0] for one in jobs]
+
+
+def test_many_rows_at_once_are_the_same_rows(store):
+    """Enough of them that PostgreSQL gets them by way of a temporary table, twice in one transaction."""
+    store.begin_run(build.run())
+    store.add_job(build.run().uid, build.case(), build.job(), build.device())
+    odd = ["a\tb\\N", "", "\N{SNOWMAN} 'x'", "line\nbreak"]
+    given = [
+        {
+            "job_attempt_id": 1,
+            "side": "head",
+            "variant": f"{odd[at % 4]}{at}",
+            "ordinal": at,
+            "status": "ok",
+            "message": odd[at % 4],
+            "calls_per_sample": 2**60 + at,
+            "mode": "",
+            "error_l2": None if at % 3 else at * 1e-309,
+            "host_s": 0.1 * at,
+            "resources_id": 1,
+        }
+        for at in range(600)
+    ]
+    blob = bytes([7, 0, 92])
+    packed = [
+        {"side": "head", "variant": row["variant"], "encoding": 1, "samples_s": blob, "blocks": b""} for row in given
+    ]
+
+    def work(connection):
+        number = connection.scalar(sa.select(schema.job_attempt.c.id))
+        used = connection.scalar(sa.select(schema.resources.c.id))
+        rows = [row | {"job_attempt_id": number, "resources_id": used} for row in given]
+        for _ in range(2):
+            insert(connection, schema.measurement, rows, tail="ON CONFLICT DO NOTHING")
+        insert(connection, schema.sample, [row | {"job_attempt_id": number} for row in packed])
+        names = ("variant", "ordinal", "message", "calls_per_sample", "error_l2", "host_s")
+        question = sa.select(*(schema.measurement.c[name] for name in names)).where(schema.measurement.c.status == "ok")
+        there = map(tuple, connection.execute(question.where(schema.measurement.c.calls_per_sample >= 2**60)))
+        expected = [tuple(row[name] for name in names) for row in rows]
+        assert sorted(there, key=lambda row: row[1]) == expected
+        same = (schema.sample.c.samples_s == blob, schema.sample.c.blocks == b"")
+        blobs = sa.select(sa.func.count()).where(*same)
+        assert connection.scalar(blobs) == 600
+
+    store._door.write(work)

@@ -1,4 +1,4 @@
-"""Several processes, and one that meets a full disk."""
+"""A process of its own that meets a full disk."""
 
 import json
 import subprocess
@@ -12,22 +12,6 @@ import store_process
 from perftrack.store import Store
 
 SCRIPT = [sys.executable, store_process.__file__]
-
-
-def test_four_processes_start_at_once_and_deliver_the_same_jobs(empty_url: str, tmp_path: Path) -> None:
-    """One makes the tables; each job is stored once, by whoever came first; nobody fails."""
-    gate = tmp_path / "gate"
-    workers = [
-        subprocess.Popen([*SCRIPT, "deliver", empty_url, str(seed), str(gate)], stdout=subprocess.PIPE, text=True)
-        for seed in range(4)
-    ]
-    gate.touch()
-    new = [json.loads(worker.communicate(timeout=120)[0]) for worker in workers]
-    assert [worker.returncode for worker in workers] == [0] * 4
-    assert sum(new) == store_process.JOBS
-    with Store.open(empty_url, create=False) as store:
-        assert len(store.jobs(build.run().uid)) == store_process.JOBS
-        assert len(store.devices()) == len(store.runs()) == 1
 
 
 def test_a_full_disk_loses_nothing_that_was_stored(tmp_path: Path) -> None:

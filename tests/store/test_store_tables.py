@@ -15,7 +15,7 @@ import perftrack
 from perftrack.cli.app import app
 from perftrack.errors import UsageError
 from perftrack.judge.value import Interval
-from perftrack.store import Store, frames_columns
+from perftrack.store import Store, frames_columns, frames_results
 from perftrack.store.frames import Database
 
 
@@ -236,3 +236,81 @@ def test_without_pyarrow_the_error_names_what_to_install(
     assert isinstance(error, UsageError)
     assert [(one.name, one.read_text()) for one in tmp_path.glob("*r.parquet*")] == [("r.parquet", "of yesterday")]
     assert len(opened.results()) == 12
+
+
+def _by_the_database(store: Store, **filters) -> pd.DataFrame:
+    """The frame that the joined and sorted rows of the stream make."""
+    question = frames_results.question(store, **filters)
+    rows = store.read(lambda connection: connection.execute(question).all())
+    return frames_columns.frame(frames_columns.RESULTS, frames_results.decoded(rows))
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {},
+        {"case": "none"},
+        {"case": "add*", "last": 2},
+        {"branch": "topic/*", "variant": "fused"},
+        {"since": "0000002", "repo": "kernels"},
+        {"run": "latest"},
+        {"last": 0},
+        {"variant": "steps"},
+    ],
+)
+def test_the_frame_is_what_the_database_joins_and_sorts(database: tuple[Store, Database], filters) -> None:
+    store, opened = database
+    _odd_rows(store)
+    pd.testing.assert_frame_equal(opened.results(**filters), _by_the_database(store, **filters))
+
+
+def _odd_rows(store: Store) -> None:
+    """A base, a finding, a dirty tree of an unknown place, an unknown mode, a card that nobody knows."""
+    head = build.revision(4, dirty=True, position=None, branch=None)
+    run = build.run(9, head=head, base=build.revision(2, branch="topic/a"))
+    store.begin_run(run)
+    store.add_job(run.uid, build.case("mul[n=2]"), build.job(case_key="mul[n=2]"), build.device())
+    summaries = [
+        build.summary(side, variant, case_key="mul[n=2]", mode="another", error_l2=None, device_uuid="")
+        for side in ("head", "base")
+        for variant in ("unfused", "steps", "fused")
+    ]
+    findings = [build.finding(case_key="mul[n=2]")]
+    store.finish_run(run.uid, state="complete", finished_us=1, summaries=summaries, findings=findings)
+
+
+def test_some_columns_are_those_of_all(database: tuple[Store, Database]) -> None:
+    store, opened = database
+    _odd_rows(store)
+    everything = opened.results()
+    for some in (["median_us", "case"], ["vectorisation", "message", "mode"], ["verdict", "registers"], ["branch"]):
+        pd.testing.assert_frame_equal(opened.results(columns=some), everything[some])
+    assert opened.results(columns=[]).shape == (len(everything), 0)
+    with pytest.raises(UsageError, match="results have no column 'medain_us'; they have repo, commit"):
+        opened.results(columns=["medain_us"])
+
+
+def test_the_newest_result_of_each_series_against_a_commit(database: tuple[Store, Database]) -> None:
+    opened = database[1]
+    rows = opened.latest("0000001").xs("fused", level="variant").droplevel(["suite", "device"])
+    assert rows.index.tolist() == ["add[n=1]", "add[n=2]", "mul[n=1]", "mul[n=2]"]
+    assert rows["commit_seq"].tolist() == [3, 3, 3, 3]
+    assert rows["speedup"].tolist() == [1.0, 16.0, 3.0, 5.0]
+    assert rows["speedup_base"].fillna(0).tolist() == [2.0, 8.0, 3.0, 0.0]
+    assert rows["time_change_pct"].fillna(-1).tolist() == [0.0, 0.0, 0.0, -1.0]
+    older = opened.latest(branch="topic/a")
+    assert older["commit_seq"].tolist() == [2, 2, 2]
+    assert older["median_us_base"].isna().all()
+    nothing = opened.latest(case="none")
+    assert len(nothing) == 0
+    assert nothing.dtypes.equals(opened.latest().dtypes)
+
+
+def test_a_series_that_was_given_up_long_ago_has_its_newest_result_too(database: tuple[Store, Database]) -> None:
+    store, opened = database
+    for number in range(4, 74):
+        head = build.revision(number)
+        store.begin_run(build.run(number, head=head, base=None))
+    _measure(store, 74, {"add[n=1]": 7.0})
+    rows = opened.latest(variant="fused").reset_index().set_index("case")
+    assert rows["commit_seq"].to_dict() == {"add[n=1]": 74, "add[n=2]": 3, "mul[n=1]": 3, "mul[n=2]": 3}
