@@ -7,7 +7,7 @@ from pathlib import Path
 from perftrack.declare import NEVER_GATED
 from perftrack.errors import IncompleteError, UsageError
 from perftrack.store import Store
-from perftrack.web import cases, site
+from perftrack.web import cases, fusion, newest, paging, roofline, site
 from perftrack.web.links import KINDS, FileLinks, Target, file_of, target
 from perftrack.web.page import Query, as_csv, as_json
 
@@ -80,12 +80,34 @@ def _targets(store: Store, runs: int) -> Iterator[Target]:
     for one in names:
         yield target("case", {"suite": one.suite, "case": one.case})
         yield target("case", {"suite": one.suite, "case": one.case, "device": one.device_class})
+    for name in newest.classes(names):
+        yield from _of_class(store, name)
     for entry in store.runs(last=runs):
         run = entry.run
         yield target("run", {"id": run.uid})
         yield target("commit", {"sha": run.head.label})
         if run.base:
             yield target("compare", {"base": run.base.label, "head": run.head.label})
+
+
+def _of_class(store: Store, name: str) -> Iterator[Target]:
+    """Roofline and fusion of one device class; none where the newest runs have not used it."""
+    try:
+        found = newest.newest(store, Query({"device": name}))
+    except UsageError:
+        return
+    candidates = [one for one in found.values if newest.role(one) == "candidate"]
+    benchmarks = dict.fromkeys((one.summary.suite, one.benchmark) for one in candidates)
+    lines = {(one.summary.suite, one.benchmark, one.summary.variant) for one in candidates}
+    for page, total, size in (
+        ("roofline", len(found.values), roofline.ON_A_PAGE),
+        ("fusion", len(lines), fusion.ON_A_PAGE),
+    ):
+        yield target(page, {"device": name})
+        for number in range(2, paging.count(total, size) + 1):
+            yield target(page, {"device": name, "page": str(number)})
+    for suite, benchmark in benchmarks:
+        yield target("fusion", {"device": name, "suite": suite, "benchmark": benchmark})
 
 
 def _write_page(store: Store, folder: Path, one: Target, known: frozenset[Target]) -> list[str]:

@@ -13,7 +13,7 @@ from perftrack.judge.life import day
 from perftrack.report import words
 from perftrack.report.as_html import foreign
 from perftrack.store import Store
-from perftrack.web import cases, lists, runs, status
+from perftrack.web import cases, fusion, lists, roofline, runs, status
 from perftrack.web.links import Links
 from perftrack.web.page import Page, Query
 
@@ -22,6 +22,8 @@ PAGES: Mapping[str, Callable[[Store, Query], Page]] = {
     "cases": cases.cases,
     "regressions": lists.regressions,
     "compare": runs.compare,
+    "roofline": roofline.roofline,
+    "fusion": fusion.fusion,
     "devices": lists.devices,
     "data": lists.data,
     "run": runs.run,
@@ -30,7 +32,7 @@ PAGES: Mapping[str, Callable[[Store, Query], Page]] = {
 }
 """By name, which is also its address."""
 
-MENU = ("status", "cases", "regressions", "compare", "devices", "data")
+MENU = ("status", "cases", "regressions", "compare", "roofline", "fusion", "devices", "data")
 """Those that need no question."""
 
 REGRESSION_STATES = lists.STATES
