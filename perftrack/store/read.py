@@ -272,11 +272,16 @@ def _environments_of(connection: sa.Connection, attempts: Iterable[int | None]) 
     return {number: rows.environment(entries) for number, entries in connection.execute(question)}
 
 
+def run_count(connection: sa.Connection) -> int:
+    """How many runs there are."""
+    return connection.execute(sa.select(sa.func.count()).select_from(run)).scalar_one()
+
+
 def run_entries(
-    connection: sa.Connection, *, repo: str | None, last: int | None, head: int | None = None
+    connection: sa.Connection, *, repo: str | None, last: int | None, head: int | None = None, skip: int = 0
 ) -> list[RunEntry]:
-    """The newest runs, the newest first; of one repository, of one head."""
-    question = _RUNS.order_by(run.c.started_us.desc(), run.c.id.desc()).limit(last)
+    """The newest runs, the newest first, but for the first `skip`; of one repository, of one head."""
+    question = _RUNS.order_by(run.c.started_us.desc(), run.c.id.desc()).limit(last).offset(skip)
     if repo is not None:
         question = question.where(_head.c.repo == repo)
     if head is not None:

@@ -337,9 +337,9 @@ class Store:
         """Every device that ever did a job, by class and UUID."""
         return self.read(read.device_uses)
 
-    def runs(self, *, repo: str | None = None, last: int | None = None) -> list[RunEntry]:
-        """The newest runs, the newest first."""
-        return self.read(lambda connection: read.run_entries(connection, repo=repo, last=last))
+    def runs(self, *, repo: str | None = None, last: int | None = None, skip: int = 0) -> list[RunEntry]:
+        """The newest runs, the newest first, but for the first `skip`."""
+        return self.read(lambda connection: read.run_entries(connection, repo=repo, last=last, skip=skip))
 
     def runs_of(self, head: StoredRevision) -> list[RunEntry]:
         """The runs that have this revision as their head, the newest first."""

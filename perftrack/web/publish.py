@@ -6,8 +6,8 @@ from pathlib import Path
 
 from perftrack.declare import NEVER_GATED
 from perftrack.errors import IncompleteError, UsageError
-from perftrack.store import Store
-from perftrack.web import cases, fusion, newest, paging, roofline, site
+from perftrack.store import Store, read
+from perftrack.web import cases, fusion, newest, paging, progress, roofline, site
 from perftrack.web.links import KINDS, FileLinks, Target, file_of, target
 from perftrack.web.page import Query, as_csv, as_json
 
@@ -71,8 +71,8 @@ def _targets(store: Store, runs: int) -> Iterator[Target]:
         if name != "compare":
             yield target(name, {})
     names = [one for one in store.series_names() if one.variant != one.baseline and one.variant not in NEVER_GATED]
-    for number in range(2, -(-len(names) // cases.ON_A_PAGE) + 1):
-        yield target("cases", {"page": str(number)})
+    yield from _pages("cases", {}, len(names), cases.ON_A_PAGE)
+    yield from _pages("runs", {}, store.read(read.run_count), progress.ON_A_PAGE)
     for state in site.REGRESSION_STATES[1:]:
         yield target("regressions", {"state": state})
     for one in store.regressions():
@@ -90,6 +90,12 @@ def _targets(store: Store, runs: int) -> Iterator[Target]:
             yield target("compare", {"base": run.base.label, "head": run.head.label})
 
 
+def _pages(name: str, values: dict[str, str], total: int, size: int) -> Iterator[Target]:
+    """The parts of a list after the first."""
+    for number in range(2, paging.count(total, size) + 1):
+        yield target(name, {**values, "page": str(number)})
+
+
 def _of_class(store: Store, name: str) -> Iterator[Target]:
     """Roofline and fusion of one device class; none where the newest runs have not used it."""
     try:
@@ -104,8 +110,7 @@ def _of_class(store: Store, name: str) -> Iterator[Target]:
         ("fusion", len(lines), fusion.ON_A_PAGE),
     ):
         yield target(page, {"device": name})
-        for number in range(2, paging.count(total, size) + 1):
-            yield target(page, {"device": name, "page": str(number)})
+        yield from _pages(page, {"device": name}, total, size)
     for suite, benchmark in benchmarks:
         yield target("fusion", {"device": name, "suite": suite, "benchmark": benchmark})
 
