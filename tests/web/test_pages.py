@@ -85,7 +85,9 @@ def test_every_link_leads_somewhere(asked):
         if answer.headers["content-type"].startswith("text/html"):
             found = {urljoin(path, url).partition("#")[0] for url in Page(answer.text).links if url != "data:,"}
             # thirty runs are alike
-            newest = {url for url in found if not url.startswith(("/run?", "/progress", "/commit", "/compare")) or "b6" in url}
+            newest = {
+                url for url in found if not url.startswith(("/run?", "/progress", "/commit", "/compare")) or "b6" in url
+            }
             waiting += sorted(newest - seen)
             seen |= newest
     assert {path.partition("?")[0] for path in seen} >= {"/case", "/cases", "/commit", "/compare", "/devices", "/data"}
