@@ -1,5 +1,6 @@
 """Every series with its sparkline, and the history of one case."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from perftrack.foreign import plain
 from perftrack.pipeline.life import rows as regression_rows
 from perftrack.pipeline.reports import histories_of, newest_histories
 from perftrack.report import tables, words
+from perftrack.report.commands import measure_again
 from perftrack.report.segments import borders, segments
 from perftrack.report.value import History, HistoryPoint, RegressionRow, Segment
 from perftrack.store import Store
@@ -22,6 +24,7 @@ from perftrack.web.page import Page, Query
 
 ON_A_PAGE = 50
 _SPARK_RUNS = 60
+_COMMIT = re.compile(r"[0-9a-f]{7,40}")
 
 
 class CaseLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -191,6 +194,7 @@ def _chart(series: History) -> dict[str, Any]:
         "segments": [(part.first, tables.segment(part)) for part in parts],
         "points": list(zip(reversed(series.points), tables.points(series.points), strict=True)),
         "last": _last_step(parts),
+        "again": _again(series, parts),
     }
 
 
@@ -201,6 +205,17 @@ def _last_step(parts: Sequence[Segment]) -> str:
         return ""
     last = stepped[-1]
     return f"{words.effect(stepped[-1].step)} since {last.first}: {last.subject}"
+
+
+def _again(series: History, parts: Sequence[Segment]) -> str:
+    """The command that measures the newest step side by side; empty where there is none between two commits."""
+    at = next((index for index in range(len(parts) - 1, 0, -1) if parts[index].step is not None), 0)
+    if not at:
+        return ""
+    base, head = parts[at - 1].last, parts[at].first
+    if not (_COMMIT.fullmatch(base) and _COMMIT.fullmatch(head)):
+        return ""
+    return measure_again(series.suite, series.case, series.device_class, head=head, base=base)
 
 
 def _range(what: str, values: Sequence[float | None]) -> str:

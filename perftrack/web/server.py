@@ -152,7 +152,7 @@ class _Web:
         answer = RedirectResponse(_inside(form.get("after", "")), status_code=303)
         secure = request.url.scheme == "https"
         session = self.access.open_session()
-        answer.set_cookie(COOKIE, session, httponly=True, samesite="strict", secure=secure)
+        answer.set_cookie(COOKIE, session, httponly=True, samesite="lax", secure=secure)
         return answer
 
     async def sign_out(self, request: Request) -> Response:

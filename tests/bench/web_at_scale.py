@@ -30,6 +30,8 @@ from web_builders import DAY_US, START_US, Names, one_run
 from perftrack.store import Store
 
 BENCHMARKS = 50
+WITH_FINDINGS = 1000
+"""Newest runs that have findings and attempts; every run has the results of its candidates."""
 
 
 def names(cases: int, classes: int) -> Names:
@@ -90,12 +92,17 @@ def build(file: Path, cases: int, commits: int, classes: int) -> None:
 def copy(database: sqlite3.Connection, table: str, order: str, other: dict[str, str]) -> None:
     """The rows of the second run once more for every number in `at`, in the order of the table's key."""
     began = time.monotonic()
-    of_run = {"revision": "id = 2", "run": "id = 2"}.get(table, "run_id = 2")
+    of_run = {
+        "revision": "id = 2",
+        "run": "id = 2",
+        "result": "run_id = 2 AND series_id IN (SELECT id FROM series WHERE variant <> baseline)",
+    }.get(table, "run_id = 2")
     database.execute(f"CREATE TEMP TABLE t AS SELECT * FROM main.{table} WHERE {of_run}")
     columns = [row[1] for row in database.execute(f"PRAGMA main.table_info({table})")]
     values = ", ".join(other.get(name, f't."{name}"') for name in columns)
     # a cross join is not reordered: the first is the outer loop
-    source = "t CROSS JOIN at a" if order == "t, at" else "at a CROSS JOIN t"
+    newest = f" WHERE a.k > (SELECT max(k) FROM at) - {WITH_FINDINGS}" if table in ("finding", "job_attempt") else ""
+    source = "t CROSS JOIN at a" if order == "t, at" else f"at a CROSS JOIN t{newest}"
     done = database.execute(f"INSERT INTO main.{table} SELECT {values} FROM {source}").rowcount
     database.execute("DROP TABLE temp.t")
     said(f"{table}: {done} rows in {time.monotonic() - began:.0f} s")

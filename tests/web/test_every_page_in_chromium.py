@@ -9,10 +9,13 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
+from markdown_it import MarkdownIt
 from playwright.sync_api import sync_playwright
 from size_builders import sizes
 from web_builders import Names, run_uid
 
+from perftrack.ci.comment import report_body
+from perftrack.pipeline.reports import report_of
 from perftrack.store import Store
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -114,3 +117,24 @@ def test_no_serious_fault_no_noise_nobody_else(browser, address, scheme, width):
     assert [text for text in visitor.said if "status of 40" not in text] == []
     assert len(visitor.said) == 2
     assert visitor.elsewhere == []
+
+
+def test_from_the_comment_two_clicks_to_the_picture_and_no_more_than_three_to_the_command(browser, address, with_red):
+    with Store.open(str(with_red)) as store:
+        body = report_body(report_of(store, run_uid(2)), job="perf", limit=60_000, web=address.rstrip("/"))
+    visitor = Visitor(browser, address, "light", 1280)
+    page = visitor.page
+    page.goto(address)
+    visitor.sign_in()
+    page.route("https://code.example/**", lambda route: route.fulfill(
+        content_type="text/html", body=MarkdownIt("commonmark", {"html": True}).render(body)))  # fmt: skip
+    page.goto("https://code.example/pull/12")
+    page.get_by_role("link", name="Pictures and histories").click()
+    assert page.locator("h1").inner_text().startswith("RED")
+    page.get_by_role("link", name="history of the case").first.click()
+    picture = page.locator("figure svg").first
+    assert picture.is_visible()
+    assert (picture.locator("title").text_content() or "").startswith(f"speedup of {Names().cases[0]}")
+    page.get_by_role("link", name="00000a2").first.click()
+    assert "perftrack submit elementwise -k" in page.locator("pre code").first.inner_text()
+    visitor.context.close()

@@ -127,6 +127,7 @@ def test_from_a_commit_two_clicks_to_the_picture(asked):
     assert "12.0 % slower since 00000b6" in page.text
     assert [tag for tag, _ in page.tags].count("svg") == 2
     assert "1 changes of level" in page.text
+    assert f"perftrack submit elementwise -k '{CASE}' --head 00000b6 --base 00000b5 -d {CLASS}" in page.text
     assert "NVIDIA-L4-24G" in page.text
     assert "on NVIDIA-L4-24G, suite" not in page.text
 
