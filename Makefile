@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # the environment is new and read by many processes: let Python keep what it compiled
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint format bench bench-detector lock clean venv
+.PHONY: demo test lint format bench bench-detector bench-web docs lock clean venv
 
 venv: $(STAMP)
 
@@ -39,6 +39,14 @@ bench: venv  ## perftrack's own hot paths
 
 bench-detector: venv  ## what the history detector finds and misses, seeds 11 to 14 (SEEDS="21 22" for others)
 	$(BIN)/python tests/bench/detector_scores.py $(SEEDS)
+
+bench-web: venv  ## what the web pages take over 500 cases x 5,000 commits x 8 device classes; makes a file of some GB
+	$(BIN)/python tests/bench/web_at_scale.py build build/web.db
+	$(BIN)/python tests/bench/web_at_scale.py pages build/web.db
+	$(BIN)/python tests/bench/web_at_scale.py readers build/web.db
+
+docs: venv  ## the site of docs/ and of every command, in build/docs; a warning is an error
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs build/docs
 
 lock: venv  ## renew requirements/*.txt from pyproject.toml
 	$(BIN)/uv pip compile --quiet --upgrade pyproject.toml --extra cuda13x --extra cpu --extra postgresql --group dev \
