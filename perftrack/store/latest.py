@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from perftrack.judge.value import Summary
 from perftrack.model import Scalar, Traffic
 from perftrack.store import aliases, read, rows
+from perftrack.store.columns import is_one_of
 from perftrack.store.schema import declaration, device_class, job_attempt, result, run, series
 
 RUNS = 60
@@ -37,12 +38,13 @@ _VALUES = read.SUMMARIES.add_columns(
 
 def newest_class(connection: sa.Connection) -> str | None:
     """The device class that the newest run with a job used first."""
+    has_a_job = sa.select(job_attempt.c.id).where(job_attempt.c.run_id == run.c.id).exists()
+    newest = sa.select(run.c.id).where(has_a_job).order_by(run.c.started_us.desc(), run.c.id.desc()).limit(1)
+    first = sa.select(sa.func.min(job_attempt.c.id)).where(job_attempt.c.run_id == newest.scalar_subquery())
     used = (
         sa.select(device_class.c.name)
-        .join_from(run, job_attempt, job_attempt.c.run_id == run.c.id)
-        .join(device_class, job_attempt.c.device_class_id == device_class.c.id)
-        .order_by(run.c.started_us.desc(), run.c.id.desc(), job_attempt.c.id)
-        .limit(1)
+        .join_from(job_attempt, device_class, job_attempt.c.device_class_id == device_class.c.id)
+        .where(job_attempt.c.id == first.scalar_subquery())
     )
     return connection.execute(used).scalar()
 
@@ -61,24 +63,19 @@ def latest(connection: sa.Connection, name: str) -> list[Latest]:
     for run_id, head_id in list(connection.execute(_runs(number))):
         if not waiting:
             break
-        there = sa.select(result.c.series_id).where(
-            result.c.revision_id == head_id, result.c.run_id == run_id, result.c.side == "head"
-        )
-        new = waiting & set(connection.scalars(there))
-        if not new:
-            continue
-        waiting -= new
-        mine = _VALUES.where(
+        # the table's key begins with the series: a look at each that is missing, whatever else the run measured
+        mine = sa.and_(
+            is_one_of(result.c.series_id, sorted(waiting)),
             result.c.revision_id == head_id,
             result.c.run_id == run_id,
             result.c.side == "head",
-            series.c.device_class_id == number,
         )
-        for row in read.mappings(connection, mine):
+        new = set(connection.scalars(sa.select(result.c.series_id).where(mine)))
+        waiting -= new
+        for row in read.mappings(connection, _VALUES.where(mine)) if new else ():
             today = names.get((row["suite"], row["case_key"])) or row["case_key"]
-            key = (row["suite"], today, row["variant"])
-            if key not in found:
-                found[key] = _latest({**row, "case_key": today})
+            # by another method it may have been measured later
+            found.setdefault((row["suite"], today, row["variant"]), _latest({**row, "case_key": today}))
     return [found[key] for key in sorted(found)]
 
 

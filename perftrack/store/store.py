@@ -285,11 +285,17 @@ class Store:
         return self.read(lambda connection: read.summaries(connection, *where, today=True))
 
     def history(
-        self, case: str, *, device: str | None = None, variant: str | None = None, suite_name: str | None = None
+        self,
+        case: str,
+        *,
+        device: str | None = None,
+        variant: str | None = None,
+        suite_name: str | None = None,
+        last: int | None = None,
     ) -> list[StoredSummary]:
         """All summaries of the case of this key, in topological order of their revisions.
 
-        A renamed case is found by either name and has that of today.
+        A renamed case is found by either name and has that of today. `last`: so many of each series.
         """
         numbers = self.read(lambda connection: aliases.of_key(connection, case))
         where = [series.c.case_id.in_(numbers), *self._device_filter(device)]
@@ -297,6 +303,8 @@ class Store:
             where.append(suite.c.name == suite_name)
         if variant is not None:
             where.append(series.c.variant == variant)
+        if last is not None:
+            where.append(read.of_newest(last, *where))
         return self.read(lambda connection: read.summaries(connection, *where, today=True))
 
     def tracks(self, of: str = "*", *, device: str = "", variant: str = "") -> list[tracks.Track]:

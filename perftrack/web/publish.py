@@ -1,12 +1,13 @@
 """`perftrack publish`: the pages as files that open without a server."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from perftrack.declare import NEVER_GATED
 from perftrack.errors import IncompleteError, UsageError
 from perftrack.store import Store, read
+from perftrack.store.overview import SeriesName
 from perftrack.web import cases, fusion, newest, paging, progress, roofline, site
 from perftrack.web.links import KINDS, FileLinks, Target, file_of, target
 from perftrack.web.page import Query, as_csv, as_json
@@ -77,9 +78,7 @@ def _targets(store: Store, runs: int) -> Iterator[Target]:
         yield target("regressions", {"state": state})
     for one in store.regressions():
         yield target("regressions", {"id": str(one.id)})
-    for one in names:
-        yield target("case", {"suite": one.suite, "case": one.case})
-        yield target("case", {"suite": one.suite, "case": one.case, "device": one.device_class})
+    yield from _cases(names)
     for name in newest.classes(names):
         yield from _of_class(store, name)
     for entry in store.runs(last=runs):
@@ -88,6 +87,18 @@ def _targets(store: Store, runs: int) -> Iterator[Target]:
         yield target("commit", {"sha": run.head.label})
         if run.base:
             yield target("compare", {"base": run.base.label, "head": run.head.label})
+
+
+def _cases(names: Sequence[SeriesName]) -> Iterator[Target]:
+    """Of every case the page of all device classes, and one of each."""
+    on: dict[tuple[str, str], dict[str, None]] = {}
+    for one in names:
+        on.setdefault((one.suite, one.case), {})[one.device_class] = None
+    for (suite, case), classes in on.items():
+        yield target("case", {"suite": suite, "case": case})
+        yield from _pages("case", {"suite": suite, "case": case}, len(classes), cases.CLASSES_ON_A_PAGE)
+        for device_class in classes:
+            yield target("case", {"suite": suite, "case": case, "device": device_class})
 
 
 def _pages(name: str, values: dict[str, str], total: int, size: int) -> Iterator[Target]:
