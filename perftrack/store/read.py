@@ -188,7 +188,8 @@ def summaries(connection: sa.Connection, *where: sa.ColumnElement[bool], today: 
     `today`: renamed cases have their names of today, not those of their run.
     """
     names = aliases.names(connection) if today else {}
-    found = [_summary(row, names) for row in mappings(connection, SUMMARIES.where(*where))]
+    revisions_met: dict[tuple[int, str | None], StoredRevision] = {}
+    found = [_summary(row, names, revisions_met) for row in mappings(connection, SUMMARIES.where(*where))]
     return sorted(found, key=_summary_order)
 
 
@@ -220,10 +221,18 @@ def of_newest(last: int, *where: sa.ColumnElement[bool]) -> sa.ColumnElement[boo
     return sa.tuple_(*key).in_(newest)
 
 
-def _summary(row: Mapping[str, Any], names: Mapping[tuple[str, str], str]) -> StoredSummary:
+def _summary(
+    row: Mapping[str, Any],
+    names: Mapping[tuple[str, str], str],
+    met: dict[tuple[int, str | None], StoredRevision],
+) -> StoredSummary:
+    """`met` are revisions that were made already: thousands of rows may be of one."""
     branch = row["head_branch"] if row["side"] == "head" else row["base_branch"]
+    key = (row["revision__id"], branch)
+    if key not in met:
+        met[key] = _stored_revision(part(row, "revision__"), branch)
     return StoredSummary(
-        revision=_stored_revision(part(row, "revision__"), branch),
+        revision=met[key],
         run_uid=row["run_uid"],
         measured_us=row["measured_us"],
         baseline=row["baseline"],
