@@ -4,10 +4,11 @@
     python tests/bench/web_at_scale.py pages FILE
     python tests/bench/web_at_scale.py readers FILE [READERS]
 
-`build` writes one run through the store, and copies its rows for every further commit inside SQLite, with other times.
-`pages` asks the application itself in this process and prints CPU and wall seconds to the whole answer. `readers` starts
-`perftrack serve` and reads every page from so many threads at once.
+`build` writes two runs through the store, and copies the rows of the second for every further commit inside SQLite,
+with other times. `pages` asks the application itself in this process and prints CPU and wall seconds of each answer.
+`readers` starts `perftrack serve` and reads its pages from so many threads at once, each three of them.
 """
+# ruff: noqa: T201, S310, S608, E402 - a script that prints, asks its own server, and has no foreign names
 
 import resource
 import signal
@@ -30,15 +31,26 @@ from web_builders import DAY_US, START_US, Names, one_run
 from perftrack.store import Store
 
 BENCHMARKS = 50
+EACH = 3
+"""Pages that a reader reads."""
 WITH_FINDINGS = 1000
 """Newest runs that have findings and attempts; every run has the results of its candidates."""
+
+WHEN = f"{START_US} + a.k * {DAY_US}"
+LEVEL = "1 + 0.06 * ((a.k / 700) % 3)"
+"""Six or seven changes of level in 5,000 commits."""
+NOISE = "1 + 0.0008 * ((abs(random()) % 1000 + abs(random()) % 1000 + abs(random()) % 1000) / 1000.0 - 1.5)"
+"""About 0.04 % standard deviation, near to a normal one."""
 
 
 def names(cases: int, classes: int) -> Names:
     """Ten suites, fifty benchmarks, their cases by size."""
     return Names(
         suites=tuple(f"suite_{number}" for number in range(10)),
-        cases=tuple(f"kernel_{number % BENCHMARKS}[dtype=float32,n={2 ** (10 + number // BENCHMARKS)}]" for number in range(cases)),
+        cases=tuple(
+            f"kernel_{number % BENCHMARKS}[dtype=float32,n={2 ** (10 + number // BENCHMARKS)}]"
+            for number in range(cases)
+        ),
         classes=tuple(f"NVIDIA-X{number}-80G" for number in range(classes)),
     )  # fmt: skip
 
@@ -63,19 +75,20 @@ def build(file: Path, cases: int, commits: int, classes: int) -> None:
         ).fetchall()
         for name, _ in indexes:
             database.execute(f'DROP INDEX "{name}"')
-        moved = f"1 + 0.002 * ((a.k * 7919 + {{}} * 104729) % 11 - 5) / 5.0 + 0.06 * ((a.k / 700 + {{}}) % 3)"
         for table, order, other in (
-            ("revision", "t, at", {"id": "a.k", "sha": "printf('%07x', a.k + 160) || substr(t.sha, 8)", "position": "a.k",
-                                  "parent_sha": "printf('%07x', a.k + 159) || substr(t.sha, 8)",
-                                  "committed_us": f"{START_US} + a.k * {DAY_US}", "subject": "'fuse ' || a.k"}),
-            ("run", "t, at", {"id": "a.k", "uid": "printf('%04x', a.k) || substr(t.uid, 5)", "head_id": "a.k",
-                             "base_id": "a.k - 1", "started_us": f"{START_US} + a.k * {DAY_US}",
-                             "finished_us": f"{START_US} + a.k * {DAY_US} + 60000000"}),
-            ("result", "t, at", {"revision_id": "a.k", "run_id": "a.k",
-                                "time_s": f"t.time_s * ({moved.format('t.series_id', 't.series_id')})",
-                                "speedup": f"t.speedup / ({moved.format('t.series_id', 't.series_id')})"}),
+            ("revision", "t, at", {
+                "id": "a.k", "sha": "printf('%07x', a.k + 160) || substr(t.sha, 8)", "position": "a.k",
+                "parent_sha": "printf('%07x', a.k + 159) || substr(t.sha, 8)", "committed_us": WHEN,
+                "subject": "'fuse ' || a.k",
+            }),
+            ("run", "t, at", {
+                "id": "a.k", "uid": "printf('%04x', a.k) || substr(t.uid, 5)", "head_id": "a.k", "base_id": "a.k - 1",
+                "started_us": WHEN, "finished_us": f"{WHEN} + 60000000",
+            }),
+            ("result", "t, at", {"revision_id": "a.k", "run_id": "a.k", "time_s": f"t.time_s * ({LEVEL}) * ({NOISE})",
+                                 "speedup": f"t.speedup / ({LEVEL})"}),
             ("finding", "at, t", {"run_id": "a.k"}),
-            ("job_attempt", "at, t", {"id": "NULL", "run_id": "a.k", "started_us": f"{START_US} + a.k * {DAY_US}"}),
+            ("job_attempt", "at, t", {"id": "NULL", "run_id": "a.k", "started_us": WHEN}),
         ):  # fmt: skip
             copy(database, table, order, other)
         for _, statement in indexes:
@@ -112,13 +125,15 @@ def regressions(database: sqlite3.Connection, commits: int) -> None:
     """One at every tenth commit, seen in ten cases by the run that found it and by the newest run."""
     every = range(3, commits, 10)
     database.executemany(
-        "INSERT INTO regression (id, found_id, base_id, device_class_id, kind, found_us) VALUES (?, ?, ?, 1, 'slower', ?)",
+        "INSERT INTO regression (id, found_id, base_id, device_class_id, kind, found_us) "
+        "VALUES (?, ?, ?, 1, 'slower', ?)",
         ((number, number, number - 1, START_US + number * DAY_US) for number in every),
     )
     cases = [row[0] for row in database.execute("SELECT id FROM kernel_case ORDER BY id LIMIT 10")]
     for gone, place in ((0, lambda number: number), (1, lambda number: number + 1)):
         database.executemany(
-            f"INSERT INTO sighting (run_id, regression_id, case_id, variant, gone, level) VALUES (?, ?, ?, 'fused', {gone}, 1.1)",
+            "INSERT INTO sighting (run_id, regression_id, case_id, variant, gone, level) "
+            f"VALUES (?, ?, ?, 'fused', {gone}, 1.1)",
             ((place(number), number, case) for number in every for case in cases),
         )
 
@@ -165,7 +180,7 @@ def pages(file: Path) -> None:
 
 
 def readers(file: Path, count: int) -> None:
-    """`count` threads read all pages of a real server, each beginning with another one."""
+    """`count` threads read a real server, each beginning with another page."""
     with Store.open(str(file)) as store:
         # a file of a whole history is for programs, not for fifty readers at once
         asked = [path for path in paths(store) if "." not in path.partition("?")[0]]
@@ -177,7 +192,7 @@ def readers(file: Path, count: int) -> None:
         lock = threading.Lock()
 
         def read(start: int) -> None:
-            for path in islice(cycle(asked), start, start + len(asked)):
+            for path in islice(cycle(asked), start, start + EACH):
                 began = time.monotonic()
                 try:
                     with urllib.request.urlopen(address + path, timeout=600) as answer:
@@ -197,11 +212,9 @@ def readers(file: Path, count: int) -> None:
         server.send_signal(signal.SIGINT)
         server.wait(60)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    print(
-        f"{count} readers, {len(took)} pages, {len(errors)} errors, {wall:.0f} s, median {statistics.median(took):.2f} s, "
-        f"longest {max(took):.2f} s; server: {(used.ru_utime + used.ru_stime) / len(took):.3f} CPU s a page, "
-        f"most memory {peak}"
-    )
+    cpu_s = (used.ru_utime + used.ru_stime) / len(took)
+    print(f"{count} readers, {len(took)} pages, {len(errors)} errors, {wall:.0f} s, server {cpu_s:.3f} CPU s a page")
+    print(f"median {statistics.median(took):.2f} s, longest {max(took):.2f} s; most memory of the server {peak}")
     for line in errors[:10]:
         print(line)
 
