@@ -6,7 +6,7 @@
 
 `build` writes two runs through the store, and copies the rows of the second for every further commit inside SQLite,
 with other times. `pages` asks the application itself in this process and prints CPU and wall seconds of each answer.
-`readers` starts `perftrack serve` and reads its pages from so many threads at once, each three of them.
+`readers` starts `perftrack serve` and reads its pages from so many threads at once, each two of them.
 """
 # ruff: noqa: T201, S310, S608, E402 - a script that prints, asks its own server, and has no foreign names
 
@@ -31,7 +31,7 @@ from web_builders import DAY_US, START_US, Names, one_run
 from perftrack.store import Store
 
 BENCHMARKS = 50
-EACH = 3
+EACH = 2
 """Pages that a reader reads."""
 WITH_FINDINGS = 1000
 """Newest runs that have findings and attempts; every run has the results of its candidates."""
