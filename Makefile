@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # the environment is new and read by many processes: let Python keep what it compiled
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint format bench bench-detector bench-kill bench-store lock clean venv
+.PHONY: demo test lint format bench bench-detector bench-kill bench-store bench-web docs lock clean venv
 
 venv: $(STAMP)
 
@@ -45,6 +45,14 @@ bench-store: venv  ## the store at ROWS rows on SQLite and PostgreSQL, each figu
 
 bench-kill: venv  ## kill a writer at KILLS random moments, on SQLite and PostgreSQL, and see that nothing is lost
 	$(BIN)/python tests/store/store_kills.py --kills $(or $(KILLS),200)
+
+bench-web: venv  ## what the web pages take over 500 cases x 5,000 commits x 8 device classes; makes a file of some GB
+	$(BIN)/python tests/bench/web_at_scale.py build build/web.db
+	$(BIN)/python tests/bench/web_at_scale.py pages build/web.db
+	$(BIN)/python tests/bench/web_at_scale.py readers build/web.db
+
+docs: venv  ## the site of docs/ and of every command, in build/docs; a warning is an error
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs build/docs
 
 lock: venv  ## renew requirements/*.txt from pyproject.toml
 	$(BIN)/uv pip compile --quiet --upgrade pyproject.toml --extra cuda13x --extra cpu --extra postgresql --group dev \

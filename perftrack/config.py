@@ -40,7 +40,7 @@ def resolve(root: Path) -> Settings:
     table = table_of(path)
     if table is None:
         raise UsageError(
-            f'{path} has no [tool.perftrack] section; add one, for example:\n[tool.perftrack]\nsuites = ["suites"]'
+            f"{path} has no [tool.perftrack] section: `perftrack init` writes one, and a suite that runs at once"
         )
     try:
         return msgspec.convert(table, Settings)

@@ -46,9 +46,9 @@ class Thread(Protocol):
         ...
 
 
-def report_body(report: Report, *, job: str, limit: int, page: str = "") -> str:
-    """The comment about a report: marker, Markdown within the host's limit, a link to the run's `page`."""
-    head, foot = marker(job), _link(page)
+def report_body(report: Report, *, job: str, limit: int, page: str = "", web: str = "") -> str:
+    """The comment about a report: marker, Markdown within the host's limit, links to the run's `page` and pictures."""
+    head, foot = marker(job), _link(page, pictures(report, web))
     return f"{head}\n{markdown.render(report, limit=limit - len(head) - len(foot.encode()) - 1)}{foot}"
 
 
@@ -91,5 +91,16 @@ def put(thread: Thread, body: str, *, may_make: bool, pause_s: float = 1.0) -> O
     raise AssertionError("the last attempt returns or raises")
 
 
-def _link(page: str) -> str:
-    return f"\n\n<sub>[The run]({page})</sub>" if page else ""
+def pictures(report: Report, web: str) -> str:
+    """Address of the run among the pages served at `web`; empty where nobody said where they are."""
+    return f"{web}/run?id={report.run}" if web and report.run.isascii() and report.run.isalnum() else ""
+
+
+def _link(page: str, shown: str = "") -> str:
+    links = [f"[{name}]({url})" for name, url in (("Pictures and histories", shown), ("The run", page)) if url]
+    return f"\n\n<sub>{' · '.join(links)}</sub>" if links else ""
+
+
+def with_pictures(text: str, report: Report, web: str) -> str:
+    """A summary with the link at its end."""
+    return text + _link("", pictures(report, web))

@@ -51,6 +51,6 @@ def post(report: Report, host: Host) -> str:
     """Make or update the one comment, and say what became of it. Raises HostError, NoThreadError or UsageError."""
     may_make = comment.is_worth_making(report)
     thread = host.thread()
-    body = comment.report_body(report, job=host.job, limit=host.comment_bytes, page=host.page)
+    body = comment.report_body(report, job=host.job, limit=host.comment_bytes, page=host.page, web=host.web)
     outcome = comment.put(thread, body, may_make=may_make)
     return f"comment {outcome}" + (": nothing changed" if outcome == "not needed" else f" on {thread.name}")

@@ -14,8 +14,8 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from perftrack.ci.api import Api, HostError
-from perftrack.ci.comment import Comment
-from perftrack.ci.host import NoThreadError, need
+from perftrack.ci.comment import Comment, with_pictures
+from perftrack.ci.host import NoThreadError, need, web_of
 from perftrack.errors import PerftrackError, UsageError
 from perftrack.foreign import plain
 from perftrack.report import as_annotations, markdown
@@ -33,6 +33,7 @@ class GitHub:
     """What started the workflow."""
     job: str
     page: str
+    web: str = ""
     comment_bytes: int = markdown.GITHUB_COMMENT_BYTES
 
     @classmethod
@@ -49,11 +50,12 @@ class GitHub:
             # the workflow that measured, in both workflows the same
             job=str(started.get("name") or environ.get("GITHUB_WORKFLOW", "")),
             page=str(started.get("html_url") or page),
+            web=web_of(environ),
         )
 
     def show(self, report: Report) -> str:
         """Append to the step's summary; the annotations are the answer."""
-        self._summarize(lambda limit: markdown.render(report, limit=limit))
+        self._summarize(lambda limit: with_pictures(markdown.render(report, limit=limit), report, self.web))
         return as_annotations.render(report)
 
     def show_failure(self, error: PerftrackError) -> str:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from perftrack.ci.api import Api, HostError
 from perftrack.ci.comment import Comment
-from perftrack.ci.host import NoThreadError, need
+from perftrack.ci.host import NoThreadError, need, web_of
 from perftrack.errors import PerftrackError, UsageError
 from perftrack.report import markdown
 from perftrack.report.value import Report
@@ -22,12 +22,13 @@ class GitLab:
     environ: Mapping[str, str] = field(repr=False)  # it has the token
     job: str
     page: str
+    web: str = ""
     comment_bytes: int = markdown.GITLAB_NOTE_BYTES
 
     @classmethod
     def here(cls, environ: Mapping[str, str]) -> "GitLab":
         """From the runner's environment."""
-        return cls(environ, job=environ.get("CI_JOB_NAME", ""), page=environ.get("CI_JOB_URL", ""))
+        return cls(environ, job=environ.get("CI_JOB_NAME", ""), page=environ.get("CI_JOB_URL", ""), web=web_of(environ))
 
     def show(self, report: Report) -> str:
         """Nothing: GitLab shows the job's log, and what the artifacts hold."""

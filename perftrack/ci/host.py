@@ -1,11 +1,15 @@
 """The CI host that runs this command, as its environment tells."""
 
+import re
 from collections.abc import Mapping, MutableMapping
 from typing import Protocol
 
 from perftrack.ci.comment import Thread
 from perftrack.errors import PerftrackError, UsageError
+from perftrack.foreign import plain
 from perftrack.report.value import Report
+
+_WEB = re.compile(r"https?://[A-Za-z0-9.:\[\]_-]+(/[A-Za-z0-9._~/-]*)?")
 
 
 class NoThreadError(PerftrackError):
@@ -28,6 +32,11 @@ class Host(Protocol):
     @property
     def page(self) -> str:
         """URL of the run; may be empty."""
+        ...
+
+    @property
+    def web(self) -> str:
+        """Where the pages of the store are served, without a last slash; empty where nobody said."""
         ...
 
     def show(self, report: Report) -> str:
@@ -69,6 +78,16 @@ def host_of(environ: Mapping[str, str]) -> Host:
         "no CI host is known here: neither GITHUB_ACTIONS nor GITLAB_CI is set; elsewhere use "
         "--report markdown:FILE or --report junit:FILE"
     )
+
+
+def web_of(environ: Mapping[str, str]) -> str:
+    """PERFTRACK_WEB; UsageError where it cannot stand in a link."""
+    web = environ.get("PERFTRACK_WEB", "").strip().rstrip("/")
+    if web and not _WEB.fullmatch(web):
+        raise UsageError(
+            f"PERFTRACK_WEB is {plain(web[:200])!r}; give where `perftrack serve` answers, such as https://perf.example"
+        )
+    return web
 
 
 def need(environ: Mapping[str, str], name: str) -> str:

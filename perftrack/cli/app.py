@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from perftrack import __version__
-from perftrack.cli import database, exporting, files, judging, pages
+from perftrack.cli import database, exporting, files, judging, pages, starting
 from perftrack.cli import output as output_file
 from perftrack.cli.opening import open_store
 from perftrack.cli.opening import option as _db
@@ -234,6 +234,8 @@ app.add_command(judging.bisect)
 app.add_command(database.db)
 app.add_command(pages.serve)
 app.add_command(pages.publish)
+app.add_command(starting.init)
+app.add_command(starting.completion)
 
 
 @app.command()
@@ -261,7 +263,7 @@ def doctor(
     from perftrack.pipeline.doctor import examine
 
     checks = list(examine(Path.cwd(), db))
-    lines = [f"{check.level:<5} {check.subject:<9} {check.text}" for check in checks]
+    lines = [f"{check.level:<5} {check.subject:<10} {check.text}" for check in checks]
     output_file.write_value(checks, "\n".join(lines), style)
     return 3 if any(check.level == "FAIL" for check in checks) else 0
 

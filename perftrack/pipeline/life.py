@@ -3,7 +3,7 @@
 import datetime as dt
 import getpass
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -91,9 +91,14 @@ def ack(
 
 def rows(store: Store, *, everything: bool) -> list[RegressionRow]:
     """The open regressions, or all of them, the oldest first."""
+    return rows_of(store.regressions(), everything=everything)
+
+
+def rows_of(known: Iterable[Regression], *, everything: bool) -> list[RegressionRow]:
+    """The same of regressions that were read already."""
     now_us = _now_us()
-    made = [_row(one, now_us) for one in store.regressions()]
-    return made if everything else [row for row in made if row.state is State.OPEN]
+    chosen = [one for one in known if everything or life.state(one, now_us) is State.OPEN]
+    return [_row(one, now_us) for one in chosen]
 
 
 def _row(one: Regression, now_us: int) -> RegressionRow:

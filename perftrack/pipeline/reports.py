@@ -126,7 +126,7 @@ def histories_of(store: Store, case: str, *, device: str, variant: str, last: in
     A new segment starts where another environment or method does, and where the level changed (`judge.change_points` of
     all commits, also of those before the `last`). UsageError where the store has none of that name.
     """
-    points = store.history(case, device=device or None, variant=variant or None)
+    points = store.history(case, device=device or None, variant=variant or None, last=last)
     series: dict[_Key, list[StoredSummary]] = {}
     for point in points:
         one = point.summary
@@ -146,7 +146,7 @@ def _places(points: Sequence[StoredSummary], begun: Mapping[int, int]) -> list[t
     firsts: dict[int, int] = {}
     for index, point in enumerate(points):
         firsts.setdefault(point.revision.id, index)
-    return sorted((firsts[revision], direction) for revision, direction in begun.items())
+    return sorted((firsts[revision], direction) for revision, direction in begun.items() if revision in firsts)
 
 
 def newest_histories(store: Store, names: Sequence[SeriesName], *, runs: int) -> list[History]:

@@ -22,19 +22,22 @@ def fragment(report: Report) -> str:
     return f'<iframe srcdoc="{page}" sandbox title="perftrack report" style="width:100%;height:36em;border:0"></iframe>'
 
 
+def rest(report: Report) -> list[Row]:
+    """The rows that are not told on top, by device class, suite, case and variant."""
+    # by identity: two equal rows are two rows
+    on_top = {id(row) for row in words.attention(report)[: words.ROWS]}
+    return _in_order([row for row in report.rows if id(row) not in on_top])
+
+
 def content(report: Report) -> dict[str, object]:
     """What the template is filled with."""
-    noted = words.attention(report)
-    shown = noted[: words.ROWS]
-    # what is on top is left out below by identity: two equal rows are two rows
-    on_top = {id(row) for row in shown}
-    rest = [row for row in report.rows if id(row) not in on_top]
+    shown = words.attention(report)[: words.ROWS]
     return {
         "report": report,
         "headline": words.headline(report),
         "against": words.against(report),
         "shown": [_told(row) for row in shown],
-        "rest": _in_order(rest),
+        "rest": rest(report),
         "rest_counts": words.counts(report, without=shown),
         "suites": [(device.device_class, one) for device in report.devices for one in device.suites if one.cases],
         "notes": _notes(report),

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from perftrack import stats
@@ -246,7 +247,12 @@ class _Content:
         return summary.variant not in (*NEVER_GATED, self._baseline(summary.suite, summary.case_key))
 
     def _baseline(self, suite: str, key: str) -> str:
-        return next((case.baseline for case in self.cases if (case.suite, case.key) == (suite, key)), "unfused")
+        return self._baselines.get((suite, key), "unfused")
+
+    @cached_property
+    def _baselines(self) -> dict[tuple[str, str], str]:
+        """Where trees declare a case differently, what the first says."""
+        return {(case.suite, case.key): case.baseline for case in reversed(self.cases)}
 
     def _known(self, finding: Finding, kind: Kind) -> tuple[Remembered, ...]:
         return self.known.get(standing.Key(case_of(finding), finding.device_class, kind), ())

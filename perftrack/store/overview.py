@@ -6,7 +6,7 @@ import msgspec
 import sqlalchemy as sa
 
 from perftrack.model import Status
-from perftrack.store import read
+from perftrack.store import aliases, read
 from perftrack.store.schema import device_class, finding, kernel_case, result, run, series, suite
 from perftrack.store.value import StoredSummary
 
@@ -88,6 +88,19 @@ def series_names(connection: sa.Connection) -> list[SeriesName]:
         SeriesName(suite=name, case=key, device_class=device, variant=variant, baseline=baseline, ids=tuple(ids))
         for (name, key, device, variant), (baseline, ids) in found.items()
     ]
+
+
+def places(connection: sa.Connection, key: str) -> list[tuple[str, str]]:
+    """Suite and device class of every candidate's series of the cases shown under a key, each once, in order."""
+    question = (
+        sa.select(suite.c.name, device_class.c.name)
+        .join_from(series, kernel_case, series.c.case_id == kernel_case.c.id)
+        .join(suite, kernel_case.c.suite_id == suite.c.id)
+        .join(device_class, series.c.device_class_id == device_class.c.id)
+        .where(series.c.case_id.in_(aliases.of_key(connection, key)), series.c.variant != series.c.baseline)
+        .distinct()
+    )
+    return sorted((name, class_name) for name, class_name in connection.execute(question))
 
 
 def points(connection: sa.Connection, numbers: Sequence[int], *, runs: int) -> list[StoredSummary]:

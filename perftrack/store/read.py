@@ -188,14 +188,51 @@ def summaries(connection: sa.Connection, *where: sa.ColumnElement[bool], today: 
     `today`: renamed cases have their names of today, not those of their run.
     """
     names = aliases.names(connection) if today else {}
-    found = [_summary(row, names) for row in mappings(connection, SUMMARIES.where(*where))]
+    revisions_met: dict[tuple[int, str | None], StoredRevision] = {}
+    found = [_summary(row, names, revisions_met) for row in mappings(connection, SUMMARIES.where(*where))]
     return sorted(found, key=_summary_order)
 
 
-def _summary(row: Mapping[str, Any], names: Mapping[tuple[str, str], str]) -> StoredSummary:
+def of_newest(last: int, *where: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
+    """Restricts a question to the newest rows, in topological order, of each series among those that `where` takes."""
+    newest_first = (
+        revision.c.position.is_(None).desc(),
+        revision.c.position.desc(),
+        revision.c.committed_us.desc(),
+        revision.c.id.desc(),
+        run.c.started_us.desc(),
+        run.c.uid.desc(),
+        result.c.side,
+    )
+    key = (result.c.series_id, result.c.revision_id, result.c.run_id, result.c.side)
+    place = sa.func.row_number().over(partition_by=result.c.series_id, order_by=newest_first)
+    placed = (
+        sa.select(*key, place.label("place"))
+        .join_from(result, series, result.c.series_id == series.c.id)
+        .join(kernel_case, series.c.case_id == kernel_case.c.id)
+        .join(suite, kernel_case.c.suite_id == suite.c.id)
+        .join(device_class, series.c.device_class_id == device_class.c.id)
+        .join(revision, result.c.revision_id == revision.c.id)
+        .join(run, result.c.run_id == run.c.id)
+        .where(*where)
+        .subquery()
+    )
+    newest = sa.select(*(placed.c[column.name] for column in key)).where(placed.c.place <= last)
+    return sa.tuple_(*key).in_(newest)
+
+
+def _summary(
+    row: Mapping[str, Any],
+    names: Mapping[tuple[str, str], str],
+    met: dict[tuple[int, str | None], StoredRevision],
+) -> StoredSummary:
+    """`met` are revisions that were made already: thousands of rows may be of one."""
     branch = row["head_branch"] if row["side"] == "head" else row["base_branch"]
+    key = (row["revision__id"], branch)
+    if key not in met:
+        met[key] = _stored_revision(part(row, "revision__"), branch)
     return StoredSummary(
-        revision=_stored_revision(part(row, "revision__"), branch),
+        revision=met[key],
         run_uid=row["run_uid"],
         measured_us=row["measured_us"],
         baseline=row["baseline"],
@@ -243,23 +280,27 @@ def device_class_names(connection: sa.Connection) -> dict[str, int]:
 
 def device_uses(connection: sa.Connection) -> list[DeviceUse]:
     """Every device of the newest description, by class, UUID."""
-    newest = sa.select(
-        job_attempt.c.device_id,
-        sa.func.count().label("jobs"),
-        sa.func.max(job_attempt.c.started_us).label("last_us"),
-        sa.func.max(job_attempt.c.id).filter(job_attempt.c.environment_id.is_not(None)).label("last_id"),
-    ).group_by(job_attempt.c.device_id)
-    counted = {row.device_id: row for row in connection.execute(newest)}
-    environments = _environments_of(connection, [row.last_id for row in counted.values()])
+    counted = sa.select(job_attempt.c.device_id, sa.func.count().label("jobs")).group_by(job_attempt.c.device_id)
+    jobs = {row.device_id: row.jobs for row in connection.execute(counted)}
+    # the index has each device's attempts in their order: their newest is its last entry
+    mine = sa.select(job_attempt.c.id).where(job_attempt.c.device_id == device.c.id).order_by(job_attempt.c.id.desc())
+    told = mine.where(job_attempt.c.environment_id.is_not(None)).limit(1).correlate(device).scalar_subquery()
+    newest = (
+        sa.select(device.c.id, told.label("told_id"), job_attempt.c.started_us)
+        .join_from(device, job_attempt, job_attempt.c.id == mine.limit(1).correlate(device).scalar_subquery())
+        .where(device.c.id.in_(jobs))
+    )
+    last = {row.id: row for row in connection.execute(newest)}
+    environments = _environments_of(connection, [row.told_id for row in last.values()])
     return [
         DeviceUse(
             device=rows.device(row),
-            jobs=counted[row["id"]].jobs,
-            last_us=counted[row["id"]].last_us,
-            environment=environments.get(counted[row["id"]].last_id),
+            jobs=jobs[row["id"]],
+            last_us=last[row["id"]].started_us,
+            environment=environments.get(last[row["id"]].told_id),
         )
         for row in mappings(connection, _DEVICES)
-        if row["id"] in counted
+        if row["id"] in last
     ]
 
 
@@ -272,11 +313,16 @@ def _environments_of(connection: sa.Connection, attempts: Iterable[int | None]) 
     return {number: rows.environment(entries) for number, entries in connection.execute(question)}
 
 
+def run_count(connection: sa.Connection) -> int:
+    """How many runs there are."""
+    return connection.execute(sa.select(sa.func.count()).select_from(run)).scalar_one()
+
+
 def run_entries(
-    connection: sa.Connection, *, repo: str | None, last: int | None, head: int | None = None
+    connection: sa.Connection, *, repo: str | None, last: int | None, head: int | None = None, skip: int = 0
 ) -> list[RunEntry]:
-    """The newest runs, the newest first; of one repository, of one head."""
-    question = _RUNS.order_by(run.c.started_us.desc(), run.c.id.desc()).limit(last)
+    """The newest runs, the newest first, but for the first `skip`; of one repository, of one head."""
+    question = _RUNS.order_by(run.c.started_us.desc(), run.c.id.desc()).limit(last).offset(skip)
     if repo is not None:
         question = question.where(_head.c.repo == repo)
     if head is not None:

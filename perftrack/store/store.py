@@ -289,11 +289,17 @@ class Store:
         return self.read(lambda connection: read.summaries(connection, *where, today=True))
 
     def history(
-        self, case: str, *, device: str | None = None, variant: str | None = None, suite_name: str | None = None
+        self,
+        case: str,
+        *,
+        device: str | None = None,
+        variant: str | None = None,
+        suite_name: str | None = None,
+        last: int | None = None,
     ) -> list[StoredSummary]:
         """All summaries of the case of this key, in topological order of their revisions.
 
-        A renamed case is found by either name and has that of today.
+        A renamed case is found by either name and has that of today. `last`: so many of each series.
         """
         numbers = self.read(lambda connection: aliases.of_key(connection, case))
         where = [series.c.case_id.in_(numbers), *self._device_filter(device)]
@@ -301,6 +307,8 @@ class Store:
             where.append(suite.c.name == suite_name)
         if variant is not None:
             where.append(series.c.variant == variant)
+        if last is not None:
+            where.append(read.of_newest(last, *where))
         return self.read(lambda connection: read.summaries(connection, *where, today=True))
 
     def tracks(self, of: str = "*", *, device: str = "", variant: str = "") -> list[tracks.Track]:
@@ -341,9 +349,9 @@ class Store:
         """Every device that ever did a job, by class and UUID."""
         return self.read(read.device_uses)
 
-    def runs(self, *, repo: str | None = None, last: int | None = None) -> list[RunEntry]:
-        """The newest runs, the newest first."""
-        return self.read(lambda connection: read.run_entries(connection, repo=repo, last=last))
+    def runs(self, *, repo: str | None = None, last: int | None = None, skip: int = 0) -> list[RunEntry]:
+        """The newest runs, the newest first, but for the first `skip`."""
+        return self.read(lambda connection: read.run_entries(connection, repo=repo, last=last, skip=skip))
 
     def runs_of(self, head: StoredRevision) -> list[RunEntry]:
         """The runs that have this revision as their head, the newest first."""

@@ -1,5 +1,6 @@
 """Every series with its sparkline, and the history of one case."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,15 +14,23 @@ from perftrack.foreign import plain
 from perftrack.pipeline.life import rows as regression_rows
 from perftrack.pipeline.reports import histories_of, newest_histories
 from perftrack.report import tables, words
+from perftrack.report.commands import measure_again
 from perftrack.report.segments import borders, segments
 from perftrack.report.value import History, HistoryPoint, RegressionRow, Segment
-from perftrack.store import Store
+from perftrack.store import Store, overview
 from perftrack.store.glob import matching
 from perftrack.store.overview import SeriesName
 from perftrack.web.page import Page, Query
+from perftrack.web.paging import part
 
 ON_A_PAGE = 50
+CLASSES_ON_A_PAGE = 2
+"""Device classes of one case: each has its whole history looked through for changes of level."""
+
 _SPARK_RUNS = 60
+_POINTS = 500
+_CASE_QUESTION = ("suite", "case", "device", "variant", "last")
+_COMMIT = re.compile(r"[0-9a-f]{7,40}")
 
 
 class CaseLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,17 +138,23 @@ def case(store: Store, query: Query) -> Page:
     name = query.needed("case", "give a whole case and perhaps its suite, as the list of cases links to it")
     suite, device, variant = (query.text(one) for one in ("suite", "device", "variant"))
     last = query.number("last", 200, high=100_000)
-    found = [
-        one for one in histories_of(store, name, device="", variant=variant, last=last) if suite in ("", one.suite)
+    places = [
+        place for place in store.read(lambda connection: overview.places(connection, name)) if suite in ("", place[0])
     ]
-    if not found:
+    if not places:
         raise UsageError(
             f"the store has no results of {name!r} in the suite {suite!r}; the list of cases has what it has"
         )
-    shown = [one for one in found if device in ("", one.device_class)]
-    if not shown:
-        known = ", ".join(sorted({one.device_class for one in found}))
+    classes = [one for one in sorted({one for _, one in places}) if device in ("", one)]
+    if not classes:
+        known = ", ".join(sorted({one for _, one in places}))
         raise UsageError(f"the store has no results of {name!r} on {device!r}; it has some on {known}")
+    chosen = part(query, classes, CLASSES_ON_A_PAGE)
+    shown = [one for device_class in chosen.items for one in _on(store, name, suite, device_class, variant, last)]
+    if not shown:
+        raise UsageError(
+            f"the store has no results of the variant {variant!r} of {name!r} on {', '.join(chosen.items)}"
+        )
     known = [row for row in regression_rows(store, everything=True) if _concerns(row, name, suite, device)]
     return Page(
         template="case.html.j2",
@@ -150,14 +165,25 @@ def case(store: Store, query: Query) -> Page:
         extra={
             "charts": [_chart(one) for one in shown],
             "regressions": known,
-            "suites": sorted({one.suite for one in found}),
-            "devices": sorted({one.device_class for one in found}),
+            "suites": sorted({one for one, _ in places}),
+            "devices": sorted({one for _, one in places}),
+            "part": chosen,
+            "further": {name: value for name, value in query.values.items() if name in _CASE_QUESTION},
             "asked": {"suite": suite, "device": device, "variant": variant},
             "case": name,
             "segment_columns": tables.SEGMENTS,
             "point_columns": tables.POINTS,
         },
     )
+
+
+def _on(store: Store, name: str, suite: str, device_class: str, variant: str, last: int) -> list[History]:
+    """The histories on one device class; none where that has not the variant."""
+    try:
+        found = histories_of(store, name, device=device_class, variant=variant, last=last)
+    except UsageError:
+        return []
+    return [one for one in found if suite in ("", one.suite) and one.device_class == device_class]
 
 
 def _concerns(row: RegressionRow, case: str, suite: str, device: str) -> bool:
@@ -189,8 +215,9 @@ def _chart(series: History) -> dict[str, Any]:
         "pictures": pictures,
         "measured": sum(time is not None for time in times),
         "segments": [(part.first, tables.segment(part)) for part in parts],
-        "points": list(zip(reversed(series.points), tables.points(series.points), strict=True)),
+        "points": list(zip(reversed(series.points), tables.points(series.points), strict=True))[:_POINTS],
         "last": _last_step(parts),
+        "again": _again(series, parts),
     }
 
 
@@ -201,6 +228,17 @@ def _last_step(parts: Sequence[Segment]) -> str:
         return ""
     last = stepped[-1]
     return f"{words.effect(stepped[-1].step)} since {last.first}: {last.subject}"
+
+
+def _again(series: History, parts: Sequence[Segment]) -> str:
+    """The command that measures the newest step side by side; empty where there is none between two commits."""
+    at = next((index for index in range(len(parts) - 1, 0, -1) if parts[index].step is not None), 0)
+    if not at:
+        return ""
+    base, head = parts[at - 1].last, parts[at].first
+    if not (_COMMIT.fullmatch(base) and _COMMIT.fullmatch(head)):
+        return ""
+    return measure_again(series.suite, series.case, series.device_class, head=head, base=base)
 
 
 def _range(what: str, values: Sequence[float | None]) -> str:

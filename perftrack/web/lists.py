@@ -99,8 +99,13 @@ class DataLine(msgspec.Struct, frozen=True, kw_only=True):
 
 _PAGES = (
     DataLine(page="status", what="the newest runs on every device class"),
+    DataLine(page="runs", what="every run, a page at a time"),
     DataLine(page="cases", what="the newest value and step of every series"),
     DataLine(page="regressions", what="every open regression, case by case"),
+    DataLine(page="roofline", what="every variant of the device class used last, against its copy ceiling"),
+    DataLine(
+        page="fusion", what="every candidate of the device class used last: what fusion brings, and what was expected"
+    ),
     DataLine(page="devices", what="every card, its environment and its use"),
 )
 

@@ -1,13 +1,14 @@
 """`perftrack publish`: the pages as files that open without a server."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from perftrack.declare import NEVER_GATED
 from perftrack.errors import IncompleteError, UsageError
-from perftrack.store import Store
-from perftrack.web import cases, site
+from perftrack.store import Store, read
+from perftrack.store.overview import SeriesName
+from perftrack.web import cases, fusion, newest, paging, progress, roofline, site
 from perftrack.web.links import KINDS, FileLinks, Target, file_of, target
 from perftrack.web.page import Query, as_csv, as_json
 
@@ -71,21 +72,58 @@ def _targets(store: Store, runs: int) -> Iterator[Target]:
         if name != "compare":
             yield target(name, {})
     names = [one for one in store.series_names() if one.variant != one.baseline and one.variant not in NEVER_GATED]
-    for number in range(2, -(-len(names) // cases.ON_A_PAGE) + 1):
-        yield target("cases", {"page": str(number)})
+    yield from _pages("cases", {}, len(names), cases.ON_A_PAGE)
+    yield from _pages("runs", {}, store.read(read.run_count), progress.ON_A_PAGE)
     for state in site.REGRESSION_STATES[1:]:
         yield target("regressions", {"state": state})
     for one in store.regressions():
         yield target("regressions", {"id": str(one.id)})
-    for one in names:
-        yield target("case", {"suite": one.suite, "case": one.case})
-        yield target("case", {"suite": one.suite, "case": one.case, "device": one.device_class})
+    yield from _cases(names)
+    for name in newest.classes(names):
+        yield from _of_class(store, name)
     for entry in store.runs(last=runs):
         run = entry.run
         yield target("run", {"id": run.uid})
         yield target("commit", {"sha": run.head.label})
         if run.base:
             yield target("compare", {"base": run.base.label, "head": run.head.label})
+
+
+def _cases(names: Sequence[SeriesName]) -> Iterator[Target]:
+    """Of every case the page of all device classes, and one of each."""
+    on: dict[tuple[str, str], dict[str, None]] = {}
+    for one in names:
+        on.setdefault((one.suite, one.case), {})[one.device_class] = None
+    for (suite, case), classes in on.items():
+        yield target("case", {"suite": suite, "case": case})
+        yield from _pages("case", {"suite": suite, "case": case}, len(classes), cases.CLASSES_ON_A_PAGE)
+        for device_class in classes:
+            yield target("case", {"suite": suite, "case": case, "device": device_class})
+
+
+def _pages(name: str, values: dict[str, str], total: int, size: int) -> Iterator[Target]:
+    """The parts of a list after the first."""
+    for number in range(2, paging.count(total, size) + 1):
+        yield target(name, {**values, "page": str(number)})
+
+
+def _of_class(store: Store, name: str) -> Iterator[Target]:
+    """Roofline and fusion of one device class; none where the newest runs have not used it."""
+    try:
+        found = newest.newest(store, Query({"device": name}))
+    except UsageError:
+        return
+    candidates = [one for one in found.values if newest.role(one) == "candidate"]
+    benchmarks = dict.fromkeys((one.summary.suite, one.benchmark) for one in candidates)
+    lines = {(one.summary.suite, one.benchmark, one.summary.variant) for one in candidates}
+    for page, total, size in (
+        ("roofline", len(found.values), roofline.ON_A_PAGE),
+        ("fusion", len(lines), fusion.ON_A_PAGE),
+    ):
+        yield target(page, {"device": name})
+        yield from _pages(page, {"device": name}, total, size)
+    for suite, benchmark in benchmarks:
+        yield target("fusion", {"device": name, "suite": suite, "benchmark": benchmark})
 
 
 def _write_page(store: Store, folder: Path, one: Target, known: frozenset[Target]) -> list[str]:

@@ -15,16 +15,20 @@ from perftrack.store import Store
 from perftrack.store.glob import matching
 from perftrack.store.value import RunEntry
 from perftrack.web.page import BadQuestionError, Page, Query
+from perftrack.web.paging import part
 
 _SHOWN = ("changed", "slower", "faster", "all")
-_ROWS = 500
+_ROWS = 200
+"""On one page; a published one has all of a report, and so many of a comparison's."""
+
 _LEAST_SPAN = 0.02
+_COMPARED = ("base", "head", "device", "case", "show")
 
 
 def run(store: Store, query: Query) -> Page:
     """The report of one run."""
     uid = store.find_run(query.needed("id", "give the first digits of a run, as in run?id=7d7a3f2f, or latest"))
-    return _reported(report_of(store, uid), ())
+    return _reported(report_of(store, uid), (), query)
 
 
 def commit(store: Store, query: Query) -> Page:
@@ -34,10 +38,10 @@ def commit(store: Store, query: Query) -> Page:
     entries = store.runs_of(found)
     if not entries:
         raise UsageError(f"{asked} was only measured as the base of other commits: no run has it as its head")
-    return _reported(report_of(store, entries[0].run.uid), entries)
+    return _reported(report_of(store, entries[0].run.uid), entries, query)
 
 
-def _reported(report: Report, entries: Sequence[RunEntry]) -> Page:
+def _reported(report: Report, entries: Sequence[RunEntry], query: Query) -> Page:
     span = _span([row.change.point for row in report.rows if row.change])
     return Page(
         template="run.html.j2",
@@ -48,9 +52,12 @@ def _reported(report: Report, entries: Sequence[RunEntry]) -> Page:
             *("baseline_base_s", "baseline_head_s", "speedup_base", "speedup_head"),
             *("change", "change_low", "change_high", "detectable", "message"),
         ),
-        rows=[_cells(row) for row in report.rows],
+        rows=(_cells(row) for row in report.rows),
         extra={
             **as_html.content(report),
+            "part": part(query, as_html.rest(report), _ROWS),
+            "opened": "page" in query.values,
+            "further": {name: value for name, value in query.values.items() if name in ("id", "sha", "repo")},
             "runs": entries,
             "interval": lambda row: _interval(row, span),
         },
@@ -91,7 +98,8 @@ def compare(store: Store, query: Query) -> Page:
     elif base or head:
         raise BadQuestionError(f"{'head' if base else 'base'} is missing: give the first digits of both commits")
     rows = _chosen(made, show, query.text("case")) if made else []
-    shown = rows[:_ROWS]
+    cut = part(query, rows, _ROWS)
+    shown = cut.items
     span = _span([row.change for row in rows if row.change])
     data = made and Comparison(left=made.left, right=made.right, rows=tuple(rows), total=made.total, note=made.note)
     return Page(
@@ -99,11 +107,12 @@ def compare(store: Store, query: Query) -> Page:
         title=f"{made.left} against {made.right}" if made else "Compare",
         data=data,
         header=CompareRow.__struct_fields__,
-        rows=[tuple(_value(getattr(row, name)) for name in CompareRow.__struct_fields__) for row in rows],
+        rows=(tuple(_value(getattr(row, name)) for name in CompareRow.__struct_fields__) for row in rows),
         extra={
             "cells": list(zip(shown, tables.compared(shown), [_bar(row, span) for row in shown], strict=True)),
             "columns": tables.COMPARED,
-            "more": len(rows) - len(shown),
+            "part": cut,
+            "further": {name: value for name, value in query.values.items() if name in _COMPARED},
             "asked": {"base": base, "head": head, "device": device, "case": query.text("case"), "show": show},
             "shows": _SHOWN,
             "note": f"{made.note} {words.FOOTER}" if made else "",

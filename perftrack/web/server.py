@@ -1,7 +1,8 @@
 """The site as an application that answers requests (Starlette)."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,9 @@ HEADERS = {
     "cache-control": "private, no-cache",
 }
 """Of every answer."""
+
+_AT_ONCE = 4
+"""Pages that are made at a time: more would only share the processor, and hold as many rows in memory."""
 
 _MOST_FORM_BYTES = 2**16
 _TITLES = {400: "That cannot be asked", 403: "Not allowed", 404: "Not here", 405: "Not allowed", 413: "Too large"}
@@ -101,6 +105,7 @@ class _Web:
     store: Store
     access: Access
     start: Path
+    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
 
     async def answer(self, request: Request) -> Response:
         """A page, or its JSON or CSV."""
@@ -109,7 +114,9 @@ class _Web:
             raise HTTPException(404)
         if not self._may_look(request):
             return self._asked_to_sign_in(request, kind)
-        return await run_in_threadpool(self._made, request, name, kind)
+        # readers wait for their turn here, where no time limit of the database's connections turns them away
+        async with self.turns:
+            return await run_in_threadpool(self._made, request, name, kind)
 
     def _made(self, request: Request, name: str, kind: str) -> Response:
         values = dict(request.query_params)
@@ -152,7 +159,7 @@ class _Web:
         answer = RedirectResponse(_inside(form.get("after", "")), status_code=303)
         secure = request.url.scheme == "https"
         session = self.access.open_session()
-        answer.set_cookie(COOKIE, session, httponly=True, samesite="strict", secure=secure)
+        answer.set_cookie(COOKIE, session, httponly=True, samesite="lax", secure=secure)
         return answer
 
     async def sign_out(self, request: Request) -> Response:

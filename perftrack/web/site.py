@@ -13,24 +13,28 @@ from perftrack.judge.life import day
 from perftrack.report import words
 from perftrack.report.as_html import foreign
 from perftrack.store import Store
-from perftrack.web import cases, lists, runs, status
+from perftrack.web import cases, fusion, lists, progress, roofline, runs, status
 from perftrack.web.links import Links
 from perftrack.web.page import Page, Query
 
 PAGES: Mapping[str, Callable[[Store, Query], Page]] = {
     "status": status.status,
+    "runs": progress.runs,
     "cases": cases.cases,
     "regressions": lists.regressions,
     "compare": runs.compare,
+    "roofline": roofline.roofline,
+    "fusion": fusion.fusion,
     "devices": lists.devices,
     "data": lists.data,
     "run": runs.run,
+    "progress": progress.progress,
     "commit": runs.commit,
     "case": cases.case,
 }
 """By name, which is also its address."""
 
-MENU = ("status", "cases", "regressions", "compare", "devices", "data")
+MENU = ("status", "runs", "cases", "regressions", "compare", "roofline", "fusion", "devices", "data")
 """Those that need no question."""
 
 REGRESSION_STATES = lists.STATES
@@ -100,6 +104,7 @@ def _environment() -> jinja2.Environment:
         "words": words,
         "day": day,
         "instant": _instant,
+        "duration": _duration,
         "menu": MENU,
         "version": __version__,
     }
@@ -115,3 +120,12 @@ def _instant(instant_us: int | None) -> str:
         )
     except (ValueError, OverflowError, OSError):
         return words.NOT_KNOWN
+
+
+def _duration(seconds: float | None) -> str:
+    """`40 s`, `12 min`, `3.5 h`."""
+    if seconds is None:
+        return words.NOT_KNOWN
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"

@@ -7,7 +7,7 @@ import msgspec
 
 from perftrack.judge import life
 from perftrack.judge.life import CaseId, Kind, Regression, State
-from perftrack.pipeline.life import rows as regression_rows
+from perftrack.pipeline.life import rows_of as regression_rows
 from perftrack.report.value import RegressionRow
 from perftrack.store import Store
 from perftrack.store.overview import Tally
@@ -62,11 +62,12 @@ def status(store: Store, query: Query) -> Page:
     by_run: dict[str, list[Tally]] = {}
     for one in store.tallies([entry.run.uid for entry in entries]):
         by_run.setdefault(one.run_uid, []).append(one)
-    silenced = _silenced(store.regressions())
+    known = store.regressions()
+    silenced = _silenced(known)
     lines = [_line(entry, by_run.get(entry.run.uid, ()), silenced) for entry in entries]
     classes = sorted({cell.device_class for line in lines for cell in line.cells})
     data = Status(
-        device_classes=tuple(classes), runs=tuple(lines), open=tuple(regression_rows(store, everything=False))
+        device_classes=tuple(classes), runs=tuple(lines), open=tuple(regression_rows(known, everything=False))
     )
     return Page(
         template="status.html.j2",

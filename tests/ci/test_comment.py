@@ -33,6 +33,20 @@ def test_news_make_one_comment_and_the_next_run_updates_it(job, host, red, green
     assert host.said()[:5] == [f"a discussion of {number}" for number in range(5)]
 
 
+@pytest.mark.parametrize("name", ["github", "gitlab"])
+def test_the_comment_leads_to_the_pages_of_the_store(request, name, host, red, tmp_path):
+    make = request.getfixturevalue(name)
+    job = host_of(make(PERFTRACK_WEB="https://perf.example/kernels/"))
+    link = f"[Pictures and histories](https://perf.example/kernels/run?id={red.run})"
+    deliver(red, job, print)
+    assert link in host.said()[0]
+    assert name != "github" or link in (tmp_path / "summary.md").read_text()
+    assert "Pictures" not in comment.report_body(make_report(run="1) [x](y"), job="", limit=60_000, web=job.web)
+    for web in ("perf.example", "javascript:x", "https://x) [y](z", "https://a b"):
+        with pytest.raises(UsageError, match="PERFTRACK_WEB is"):
+            host_of(make(PERFTRACK_WEB=web))
+
+
 def test_without_news_no_comment_is_made(job, host, green):
     assert post(green, job) == "comment not needed: nothing changed"
     assert host.writes() == []

@@ -184,4 +184,15 @@ def test_doctor_explains(repo, run, files):
     done = run("doctor", env={"CUDA_VISIBLE_DEVICES": ""})
     assert done.returncode == 0, done.stdout
     lines = dict(line.split(None, 2)[1:] for line in done.stdout.splitlines())
-    assert set(lines) == {"config", "git", "database", "ray", "gpu", "numba"}
+    assert set(lines) == {
+        "config",
+        "suites",
+        "git",
+        "database",
+        "ray",
+        "gpu",
+        "numba",
+        "uvicorn",
+        "matplotlib",
+        "pyarrow",
+    }

@@ -6,7 +6,21 @@ ALLOWED = frozenset(
     {"html", "head", "meta", "title", "link", "body", "header", "nav", "main", "footer", "section", "div", "figure"}
     | {"h1", "h2", "h3", "p", "a", "b", "strong", "small", "bdi", "span", "code", "pre", "figcaption", "ul", "ol", "li"}
     | {"dl", "dt", "dd", "table", "thead", "tbody", "tr", "th", "td", "details", "summary"}
-    | {"form", "label", "input", "button", "select", "option", "svg", "path", "polyline", "circle"}
+    | {
+        "form",
+        "label",
+        "input",
+        "button",
+        "select",
+        "option",
+        "svg",
+        "path",
+        "polyline",
+        "circle",
+        "g",
+        "text",
+        "progress",
+    }
 )
 _VOID = {"meta", "link", "input"}
 

@@ -32,6 +32,11 @@ PATHS = (
     "/compare?base=00000b5&head=00000b6&show=all",
     "/devices",
     "/data",
+    "/runs",
+    "/progress?id=latest",
+    "/roofline",
+    "/fusion",
+    "/fusion?suite=elementwise&benchmark=b",
     f"/run?id={run_uid(22)}",
     "/run?id=latest",
     "/commit?sha=00000b6",
@@ -80,7 +85,9 @@ def test_every_link_leads_somewhere(asked):
         if answer.headers["content-type"].startswith("text/html"):
             found = {urljoin(path, url).partition("#")[0] for url in Page(answer.text).links if url != "data:,"}
             # thirty runs are alike
-            newest = {url for url in found if not url.startswith(("/run", "/commit", "/compare")) or "b6" in url}
+            newest = {
+                url for url in found if not url.startswith(("/run?", "/progress", "/commit", "/compare")) or "b6" in url
+            }
             waiting += sorted(newest - seen)
             seen |= newest
     assert {path.partition("?")[0] for path in seen} >= {"/case", "/cases", "/commit", "/compare", "/devices", "/data"}
@@ -120,6 +127,7 @@ def test_from_a_commit_two_clicks_to_the_picture(asked):
     assert "12.0 % slower since 00000b6" in page.text
     assert [tag for tag, _ in page.tags].count("svg") == 2
     assert "1 changes of level" in page.text
+    assert f"perftrack submit elementwise -k '{CASE}' --head 00000b6 --base 00000b5 -d {CLASS}" in page.text
     assert "NVIDIA-L4-24G" in page.text
     assert "on NVIDIA-L4-24G, suite" not in page.text
 
@@ -221,6 +229,7 @@ def test_hostile_names_on_every_page(store, name):
     followed = set()
     for page, values in (
         ("status", {}), ("cases", {}), ("regressions", {}), ("devices", {}), ("run", {"id": run_uid(2)}),
+        ("runs", {}), ("progress", {"id": run_uid(2)}), ("roofline", {}), ("fusion", {"benchmark": "b"}),
         ("commit", {"sha": "00000a2"}), ("compare", {"base": "00000a1", "head": "00000a2", "show": "all"}),
         ("case", {"case": stored, "suite": stored}), ("cases", {"case": stored[:100], "suite": stored}),
     ):  # fmt: skip
@@ -228,7 +237,7 @@ def test_hostile_names_on_every_page(store, name):
         shown = site.html(made, page, ServedLinks(page, values), csrf="secret")
         seen = Page(shown)
         assert seen.dangerous() == [], page
-        assert plain(stored) in seen.text or not plain(stored)
+        assert plain(stored) in seen.text or not plain(stored) or page in {"fusion", "roofline"}
         assert {letter for letter in shown if not letter.isprintable()} <= {"\n"}
         json.loads(as_json(made))
         for row in csv.reader(io.StringIO(as_csv(made))):
