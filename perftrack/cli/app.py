@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from perftrack import __version__
-from perftrack.cli import database, exporting, files, judging, pages
+from perftrack.cli import database, exporting, files, judging, pages, sweeping
 from perftrack.cli import output as output_file
 from perftrack.cli.opening import open_store
 from perftrack.cli.opening import option as _db
@@ -234,6 +234,9 @@ app.add_command(judging.bisect)
 app.add_command(database.db)
 app.add_command(pages.serve)
 app.add_command(pages.publish)
+app.add_command(sweeping.sweep)
+app.add_command(sweeping.watch)
+app.add_command(sweeping.cancel)
 
 
 @app.command()
