@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # the environment is new and read by many processes: let Python keep what it compiled
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint format bench bench-detector lock clean venv
+.PHONY: demo test lint format bench bench-detector bench-pool soak lock clean venv
 
 venv: $(STAMP)
 
@@ -39,6 +39,16 @@ bench: venv  ## perftrack's own hot paths
 
 bench-detector: venv  ## what the history detector finds and misses, seeds 11 to 14 (SEEDS="21 22" for others)
 	$(BIN)/python tests/bench/detector_scores.py $(SEEDS)
+
+MINUTES ?= 30
+FAULT_EVERY ?= 10
+
+soak: venv  ## the pool under a random fault every FAULT_EVERY seconds: nothing lost, doubled or different
+	$(BIN)/python tests/soak/soak.py $(MINUTES) $(FAULT_EVERY) $(SEED)
+
+bench-pool: venv  ## overhead of the coordinator, and how soon the pool works again after a fault
+	$(BIN)/python tests/bench/pool_overhead.py
+	$(BIN)/python tests/bench/pool_recovery.py
 
 lock: venv  ## renew requirements/*.txt from pyproject.toml
 	$(BIN)/uv pip compile --quiet --upgrade pyproject.toml --extra cuda13x --extra cpu --extra postgresql --group dev \
