@@ -11,8 +11,8 @@ from perftrack.errors import UsageError
 from perftrack.measure.methods import default_method, quick_method
 from perftrack.model import Run, RunOptions
 from perftrack.pipeline import plan
-from perftrack.pipeline.execution import Execution
 from perftrack.pipeline.life import remember
+from perftrack.pipeline.outside import carry_out
 from perftrack.pipeline.reports import report_of
 from perftrack.pipeline.talk import Talk
 from perftrack.pipeline.trees import Compared, Trees, export, revisions, revisions_of
@@ -62,7 +62,7 @@ def submit(request: Request, talk: Talk) -> Report:
         plan.check_selection(trees, options)
         accepted = repository.accepted(run.head)
         _announce(run, trees, talk, resumed=resumed is not None)
-        Execution(run, trees, store, talk).measure(request.address)
+        carry_out(run, trees, store, talk, address=request.address)
         remember(store, run.uid, repository, accepted)
         return report_of(store, run.uid)
 

@@ -19,7 +19,8 @@ from perftrack.errors import IncompleteError, StoppedError, UsageError
 from perftrack.measure.methods import default_method, quick_method
 from perftrack.model import Method, Run, RunOptions, Status, SweepPart
 from perftrack.pipeline import commits, plan
-from perftrack.pipeline.execution import Execution, Known
+from perftrack.pipeline.execution import Known
+from perftrack.pipeline.outside import carry_out
 from perftrack.pipeline.select import of_axes
 from perftrack.pipeline.talk import Talk
 from perftrack.pipeline.trees import Compared, Trees, export
@@ -194,8 +195,7 @@ class _Sweeping:
     def _measured(self, commit: Commit, run: Run, trees: Trees, known: Known) -> Swept:
         self.talk.say(f"measure {run.head.label} {run.head.subject}, run {run.uid[:8]}")
         try:
-            execution = Execution(run, trees, self.store, self.talk, known=known, until=self.until)
-            if execution.measure(self.address):
+            if carry_out(run, trees, self.store, self.talk, address=self.address, known=known, until=self.until):
                 return self._swept(commit, run.options, "measured", run=run)
         except StoppedError as error:
             return self._swept(commit, run.options, "stopped", run=run, why=str(error))

@@ -42,13 +42,17 @@ class Nodes:
             pass
 
     def signal(self, name: str, number: int) -> None:
-        """Send a signal to all processes of a node, whatever groups they made: they are one session."""
+        """Send a signal to all processes of a node."""
+        for pid in self.pids(name):
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def pids(self, name: str, word: str = "") -> list[int]:
+        """The living processes of a node, whatever groups they made (they are one session), with `word` in their
+        command line.
+        """
         leader = self.joined[name].pid
-        for path in Path("/proc").glob("[0-9]*/stat"):
-            with suppress(OSError):
-                fields = path.read_text().rpartition(")")[2].split()
-                if int(fields[3]) == leader:
-                    os.kill(int(path.parent.name), number)
+        return [pid for pid, session, words in processes() if session == leader and word in words]
 
     def close(self) -> None:
         for name in list(self.joined):
@@ -81,6 +85,16 @@ def several_nodes(environment: Mapping[str, str], names: tuple[str, ...]) -> Ite
             yield nodes
         finally:
             nodes.close()
+
+
+def processes() -> Iterator[tuple[int, int, str]]:
+    """Process id, session and command line of everything that lives."""
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            fields = (path / "stat").read_text().rpartition(")")[2].split()
+            words = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            if fields[0] != "Z":
+                yield int(path.name), int(fields[3]), words
 
 
 def _started(command: list[str], environment: Mapping[str, str]) -> subprocess.Popen[str]:

@@ -6,7 +6,7 @@ import signal
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Protocol
@@ -54,7 +54,7 @@ class Faults:
     def inject(self, submission: Submission) -> str:
         """Whatever of these can be done first, in random order."""
         for kind in self._random.sample(self.kinds, len(self.kinds)):
-            with suppress(ProcessLookupError):
+            with suppress(ProcessLookupError, FileNotFoundError):
                 if said := kind(submission):
                     return f"{kind.__name__} {said}"
         return ""
@@ -109,7 +109,8 @@ class Faults:
         return "for 5 s"
 
     def host_killed(self, submission: Submission) -> str | None:
-        hosts = [pid for pid, parent, words in _processes() if parent == submission.pid and "pool.host" in words]
+        children = Path(f"/proc/{submission.pid}/task/{submission.pid}/children").read_text().split()
+        hosts = [int(pid) for pid in children if b"pool.host" in Path(f"/proc/{pid}/cmdline").read_bytes()]
         if not hosts:
             return None
         os.kill(hosts[0], signal.SIGKILL)
@@ -129,8 +130,7 @@ class Faults:
 
     def _to_a(self, what: str, number: int) -> str | None:
         """A signal to one process of our nodes."""
-        sessions = {process.pid for process in self._nodes.joined.values()}
-        there = [pid for pid, _, words in _processes() if what in words and _session(pid) in sessions]
+        there = [pid for name in self._nodes.joined for pid in self._nodes.pids(name, what)]
         if not there:
             return None
         pid = self._random.choice(there)
@@ -139,24 +139,8 @@ class Faults:
 
 
 def _lock(database: Path, seconds: float) -> None:
-    with closing(sqlite3.connect(database, timeout=20, isolation_level=None)) as connection:
-        with suppress(sqlite3.OperationalError):
-            connection.execute("BEGIN IMMEDIATE")
-            time.sleep(seconds)
-            connection.execute("ROLLBACK")
-
-
-def _processes() -> Iterator[tuple[int, int, str]]:
-    """Process id, parent and command line of what lives."""
-    for path in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            fields = (path / "stat").read_text().rpartition(")")[2].split()
-            words = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            if fields[0] != "Z":
-                yield int(path.name), int(fields[1]), words
-
-
-def _session(pid: int) -> int:
-    with suppress(ProcessLookupError):
-        return os.getsid(pid)
-    return -1
+    connected = closing(sqlite3.connect(database, timeout=20, isolation_level=None))
+    with connected as connection, suppress(sqlite3.OperationalError):
+        connection.execute("BEGIN IMMEDIATE")
+        time.sleep(seconds)
+        connection.execute("ROLLBACK")
