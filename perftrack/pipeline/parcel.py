@@ -12,8 +12,8 @@ from perftrack.model import Run, Side, TreeArchive
 from perftrack.pipeline.trees import Trees
 
 NAME = "parcel.json"
-ENTRYPOINT = "python -P -s -m perftrack.pipeline.inside"
-"""In the folder of the parcel."""
+ENTRYPOINT = '"${PERFTRACK_PYTHON:-python}" -P -s -m perftrack.pipeline.inside'
+"""In the folder of the parcel, by a shell of the head: the Python that its environment names, else on its PATH."""
 
 ENDED = "perftrack-ended "
 """Begins the last line that the job prints; a document of `Ended` follows."""

@@ -11,7 +11,7 @@ from perftrack.errors import PoolError
 _PATIENCE_S = 300.0
 """How long a head may be out of reach while a job is followed."""
 
-_STARTING_S, _PAUSE_S = 60.0, 2.0
+_STARTING_S, _PAUSE_S = 120.0, 2.0
 """How long a head that has just been started may not yet take jobs."""
 
 _TALKATIVE = (

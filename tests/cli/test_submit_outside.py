@@ -8,6 +8,7 @@ import os
 import re
 import secrets
 import socket
+import sys
 
 import pytest
 import requests
@@ -29,18 +30,20 @@ def head(head_of, alone, tmp_path_factory):
     door = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     database = f"sqlite:///{folder / 'perf.db'}"
     inside = {**alone, **door, "RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0", "PERFTRACK_DB": database}
+    inside["PERFTRACK_PYTHON"] = sys.executable
     port = free_port()
-    options = ("--include-dashboard=true", "--dashboard-host=127.0.0.1", f"--dashboard-port={port}")
+    agent = f"--dashboard-agent-listen-port={free_port()}"  # the port that it has by itself may be another cluster's
+    options = ("--include-dashboard=true", "--dashboard-host=127.0.0.1", f"--dashboard-port={port}", agent)
     with head_of(free_port(), inside, f"--num-cpus={len(os.sched_getaffinity(0))}", "--num-gpus=0", *options):
         yield f"http://127.0.0.1:{port}", {**door, "PERFTRACK_DB": database}
 
 
-def test_a_run_and_a_sweep_from_outside(repo, files, run, head):
+def test_a_run_and_a_sweep_from_outside(repo, files, run_alone, head):
     address, outside = head
     env = {**outside, "RAY_ADDRESS": address}
     repo.commit("base", files)
     repo.commit("words", {"README.md": "words"})
-    done = run("submit", "flat", "-d", "cpu", "--quick", "--rounds", "1", "--format", "json", env=env)
+    done = run_alone("submit", "flat", "-d", "cpu", "--quick", "--rounds", "1", "--format", "json", env=env)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert [row["verdict"] for row in report["rows"] if row["variant"] == "fused"] == ["same"]
@@ -55,26 +58,26 @@ def test_a_run_and_a_sweep_from_outside(repo, files, run, head):
     assert SECRET not in kept + log
     assert requests.get(f"{address}/api/jobs/{name}", timeout=20).status_code == 401
 
-    swept = run("sweep", "-d", "cpu", "--format", "json", env=env)
+    swept = run_alone("sweep", "-d", "cpu", "--format", "json", env=env)
     assert swept.returncode == 0, swept.stderr
     (commit,) = json.loads(swept.stdout)["commits"]
     assert commit["outcome"] == "measured"
 
 
-def test_an_error_inside_is_the_commands_own(repo, files, run, head):
+def test_an_error_inside_is_the_commands_own(repo, files, run_alone, head):
     address, outside = head
     repo.commit("base", files)
-    done = run("submit", "-d", "NVIDIA-*", "--base", "none", env={**outside, "RAY_ADDRESS": address})
+    done = run_alone("submit", "-d", "NVIDIA-*", "--base", "none", env={**outside, "RAY_ADDRESS": address})
     assert done.returncode == 2, done.stderr
     assert done.stderr.splitlines()[-1] == (
         "perftrack: at the head: no GPU in the pool, so no device matches 'NVIDIA-*'; use -d cpu"
     )
 
 
-def test_a_head_that_does_not_answer_is_said_with_the_remedy(repo, files, run, head):
+def test_a_head_that_does_not_answer_is_said_with_the_remedy(repo, files, run_alone, head):
     _, outside = head
     repo.commit("base", files)
-    done = run("submit", "-d", "cpu", env={**outside, "RAY_ADDRESS": "http://127.0.0.1:1"})
+    done = run_alone("submit", "-d", "cpu", env={**outside, "RAY_ADDRESS": "http://127.0.0.1:1"})
     assert done.returncode == 3
     assert "no head answers at http://127.0.0.1:1" in done.stderr.splitlines()[-1]
 
