@@ -68,7 +68,10 @@ def _options(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
 @click.option("--rounds", type=int, metavar="N", help="Fresh processes a case is measured in [default: 3].")
 @click.option("--quick", is_flag=True, help="Shorter measuring, less certain: a series of its own.")
 @click.option(
-    "--address", metavar="HOST:PORT", envvar="RAY_ADDRESS", help="Ray cluster [env RAY_ADDRESS; default: here]."
+    "--address",
+    metavar="HOST:PORT|URL",
+    envvar="RAY_ADDRESS",
+    help="Ray cluster, or its dashboard (http://…:8265) from outside [env RAY_ADDRESS; default: here].",
 )
 @click.option("--resume", metavar="RUN", help="Finish an interrupted run; nothing is measured twice.")
 @_options(_db, _format, _output, _report)

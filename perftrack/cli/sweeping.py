@@ -23,7 +23,8 @@ _json = click.option("--format", "style", type=click.Choice(["text", "json"]), d
 @click.option("--fill-gaps", is_flag=True, help="Commits without results, in the middle of the widest gap first.")
 @click.option("--budget", default="", metavar="TIME", help="Stop after this long, e.g. 3h or 90m.")
 @click.option("-d", "--device", default="", metavar="CLASS", help="Device class (a glob), or `cpu`.")
-@click.option("--address", metavar="HOST:PORT", envvar="RAY_ADDRESS", help="Ray cluster [default: here].")
+@click.option("--address", metavar="HOST:PORT|URL", envvar="RAY_ADDRESS", help="Ray cluster, or its dashboard.")
+@click.option("--detach", is_flag=True, help="Leave the work to the cluster at http://HEAD:PORT and return at once.")
 @_db
 @_json
 def sweep(
@@ -34,6 +35,7 @@ def sweep(
     budget: str,
     device: str,
     address: str | None,
+    detach: bool,  # noqa: FBT001
     db: str | None,
     style: "Style",
 ) -> int:
@@ -58,6 +60,7 @@ def sweep(
         device=device,
         database=db,
         address=address,
+        detach=detach,
     )
     made = run(request, make_talk())
     output_file.write_value(made, shown.text(made, text.look(terminal=sys.stdout.isatty())), style)

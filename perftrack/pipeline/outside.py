@@ -4,6 +4,7 @@ import math
 import secrets
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -12,7 +13,7 @@ from perftrack.errors import IncompleteError, PoolError, StoreAwayError, UsageEr
 from perftrack.model import Run
 from perftrack.pipeline import parcel
 from perftrack.pipeline.execution import Execution, Known
-from perftrack.pipeline.parcel import ENDED, ENTRYPOINT, Ended
+from perftrack.pipeline.parcel import ENDED, ENTRYPOINT, Ended, Parcelled
 from perftrack.pipeline.talk import Talk
 from perftrack.pipeline.trees import Trees
 from perftrack.pool.jobs import ENDED as JOB_ENDED
@@ -53,7 +54,7 @@ def job_name(run: Run) -> str:
     return f"perftrack-{run.uid[:8]}-{secrets.token_hex(4)}"
 
 
-def ship(jobs: Jobs, name: str, items: list[tuple[Run, Trees, list[tuple[str, str, str, str]]]], until: float) -> None:
+def ship(jobs: Jobs, name: str, items: Sequence[Parcelled], until: float) -> None:
     """Send runs with their trees to the cluster and start them."""
     seconds = None if math.isinf(until) else max(0.0, until - time.monotonic())
     with tempfile.TemporaryDirectory(prefix="perftrack-parcel-") as folder:

@@ -2,6 +2,7 @@
 
 import platform
 import shutil
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -55,7 +56,11 @@ class Parcel(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float | None = None
 
 
-def pack(folder: Path, items: list[tuple[Run, Trees, list[tuple[str, str, str, str]]]], seconds: float | None) -> None:
+Parcelled = tuple[Run, Trees, list[tuple[str, str, str, str]]]
+"""A run, its trees, and what of it is known."""
+
+
+def pack(folder: Path, items: Sequence[Parcelled], seconds: float | None) -> None:
     """Write the parcel into a folder, each tree once."""
     made: list[Item] = []
     for run, trees, known in items:

@@ -20,10 +20,12 @@ from perftrack.measure.methods import default_method, quick_method
 from perftrack.model import Method, Run, RunOptions, Status, SweepPart
 from perftrack.pipeline import commits, plan
 from perftrack.pipeline.execution import Known
-from perftrack.pipeline.outside import carry_out
+from perftrack.pipeline.outside import carry_out, job_name, ship
+from perftrack.pipeline.parcel import Parcelled
 from perftrack.pipeline.select import of_axes
 from perftrack.pipeline.talk import Talk
 from perftrack.pipeline.trees import Compared, Trees, export
+from perftrack.pool.jobs import Jobs, is_jobs_address
 from perftrack.report.sweep import Outcome, SweepReport, Swept
 from perftrack.revision import Commit, Repository
 from perftrack.store import Store, default_url
@@ -45,6 +47,8 @@ class Request:
     device: str = ""
     database: str | None = None
     address: str | None = None
+    detach: bool = False
+    """Leave the work to the cluster; only where the address is that of a dashboard."""
 
 
 def sweep(request: Request, talk: Talk) -> SweepReport:
@@ -54,6 +58,8 @@ def sweep(request: Request, talk: Talk) -> SweepReport:
     """
     repository = Repository.discover(request.start)
     settings = config.resolve(repository.root)
+    if request.detach and not is_jobs_address(request.address):
+        raise UsageError("--detach leaves the work to a cluster: give its dashboard, RAY_ADDRESS=http://head:8265")
     name, wanted = _wanted(request, settings)
     url = config.database_url(request.database, settings) or default_url()
     with Store.open(url) as store, tempfile.TemporaryDirectory(prefix="perftrack-") as scratch:
@@ -62,7 +68,10 @@ def sweep(request: Request, talk: Talk) -> SweepReport:
         part = SweepPart(name=name, commits=tuple(commit.sha for commit in chosen.commits))
         options = [_options(settings, wanted, device, part) for device in wanted.devices]
         sweeping = _Sweeping(repository, store, talk, Path(scratch), request.address, _until(wanted))
+        if request.detach:
+            sweeping.parcel = []
         swept = tuple(sweeping.all(chosen.commits, options))
+        sweeping.ship()
     return SweepReport(name=name, of=chosen.of, since=chosen.since, commits=swept)
 
 
@@ -157,6 +166,15 @@ class _Sweeping:
     scratch: Path
     address: str | None
     until: float
+    parcel: list[Parcelled] | None = None
+    """Where the cluster shall do it alone: what it will be sent."""
+
+    def ship(self) -> None:
+        """Leave to the cluster what was put aside for it."""
+        if self.parcel:
+            jobs, name = Jobs(self.address or ""), job_name(self.parcel[0][0])
+            ship(jobs, name, self.parcel, self.until)
+            self.talk.say(f"job     {name} at {jobs.address} measures {len(self.parcel)} runs")
 
     def all(self, chosen: Sequence[Commit], options: Sequence[RunOptions]) -> Iterator[Swept]:
         """What became of each; once one was stopped, the rest is left."""
@@ -193,6 +211,9 @@ class _Sweeping:
         return trees
 
     def _measured(self, commit: Commit, run: Run, trees: Trees, known: Known) -> Swept:
+        if self.parcel is not None:
+            self.parcel.append((run, trees, sorted(known)))
+            return self._swept(commit, run.options, "submitted", run=run)
         self.talk.say(f"measure {run.head.label} {run.head.subject}, run {run.uid[:8]}")
         try:
             if carry_out(run, trees, self.store, self.talk, address=self.address, known=known, until=self.until):

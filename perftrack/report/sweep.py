@@ -12,9 +12,9 @@ from perftrack.report.text import draw
 
 SCHEMA = "perftrack.sweep/1"
 
-Outcome = Literal["measured", "stored", "impossible", "stopped", "left"]
-"""`stored`: nothing was left to measure. `impossible`: this commit has nothing that can run, for good. `stopped`:
-broken off in the middle, goes on next time. `left`: not begun, is next time's."""
+Outcome = Literal["measured", "submitted", "stored", "impossible", "stopped", "left"]
+"""`submitted`: the cluster measures it. `stored`: nothing was left to measure. `impossible`: this commit has nothing
+that can run, for good. `stopped`: broken off in the middle, goes on next time. `left`: not begun, is next time's."""
 
 
 class Swept(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ import re
 import secrets
 import socket
 import sys
+import time
 
 import pytest
 import requests
@@ -58,10 +59,16 @@ def test_a_run_and_a_sweep_from_outside(repo, files, run_alone, head):
     assert SECRET not in kept + log
     assert requests.get(f"{address}/api/jobs/{name}", timeout=20).status_code == 401
 
-    swept = run_alone("sweep", "-d", "cpu", "--format", "json", env=env)
+    swept = run_alone("sweep", "-d", "cpu", "--detach", "--format", "json", env=env)
     assert swept.returncode == 0, swept.stderr
     (commit,) = json.loads(swept.stdout)["commits"]
-    assert commit["outcome"] == "measured"
+    assert commit["outcome"] == "submitted"
+    deadline = time.monotonic() + 120
+    while (watched := run_alone("watch", commit["run"], env=env)).returncode == 2:
+        assert "has no run" in watched.stderr, "it has not begun yet"
+        assert time.monotonic() < deadline
+        time.sleep(1)
+    assert watched.returncode == 0, watched.stderr
 
 
 def test_an_error_inside_is_the_commands_own(repo, files, run_alone, head):
