@@ -122,9 +122,9 @@ def test_a_run_is_watched_by_one_cancelled_by_another_and_goes_on_afterwards(rep
             cancelled = call("cancel", "latest")
             assert cancelled.returncode == 0, cancelled.stderr
             assert "its process stops in a few seconds" in cancelled.stdout
-            _, said = submitted.communicate(timeout=60)
+            _, said = submitted.communicate(timeout=120)
             assert (submitted.returncode, "was cancelled; what was measured is kept" in said) == (4, True)
-            _, said = watching.communicate(timeout=60)
+            _, said = watching.communicate(timeout=120)
             assert (watching.returncode, "`perftrack submit --resume" in said) == (4, True)
     assert call("cancel", "latest").returncode == 2, "it is not running any more"
     assert list(tmp_path.glob("*.lock")) == []
