@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # the environment is new and read by many processes: let Python keep what it compiled
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint format bench bench-detector bench-kill bench-store bench-web docs lock clean venv
+.PHONY: demo test lint format bench bench-detector bench-kill bench-pool bench-store bench-web docs soak lock clean venv
 
 venv: $(STAMP)
 
@@ -53,6 +53,16 @@ bench-web: venv  ## what the web pages take over 500 cases x 5,000 commits x 8 d
 
 docs: venv  ## the site of docs/ and of every command, in build/docs; a warning is an error
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs build/docs
+
+MINUTES ?= 30
+FAULT_EVERY ?= 10
+
+soak: venv  ## the pool under a random fault every FAULT_EVERY seconds: nothing lost, doubled or different
+	$(BIN)/python tests/soak/soak.py $(MINUTES) $(FAULT_EVERY) $(SEED)
+
+bench-pool: venv  ## overhead of the coordinator, and how soon the pool works again after a fault
+	$(BIN)/python tests/bench/pool_overhead.py
+	$(BIN)/python tests/bench/pool_recovery.py
 
 lock: venv  ## renew requirements/*.txt from pyproject.toml
 	$(BIN)/uv pip compile --quiet --upgrade pyproject.toml --extra cuda13x --extra cpu --extra postgresql --group dev \

@@ -1,6 +1,7 @@
 """Settings: flag > environment > file > default, resolved once into a frozen value."""
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +10,51 @@ from typing import Any
 import msgspec
 
 from perftrack.errors import UsageError
+
+_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
+
+
+def seconds(text: str) -> float:
+    """`3h`, `90m`, `1h30m` or `45s`; ValueError naming what is none of them."""
+    found = _DURATION.fullmatch(text.strip())
+    if not found or not any(found.groups()):
+        raise ValueError(f"{text!r} is no time: write it like 3h, 90m or 1h30m")
+    hours, minutes, rest = (int(part or 0) for part in found.groups())
+    return 3600.0 * hours + 60.0 * minutes + rest
+
+
+class Sweep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
+    """`[tool.perftrack.sweeps.NAME]`: what `perftrack sweep NAME` measures of which commits."""
+
+    suites: tuple[str, ...] = ()
+    """Names; empty: all."""
+    expression: str = ""
+    """As for `-k`."""
+    axes: dict[str, tuple[bool | int | float | str, ...]] = {}
+    """Axis → the values to measure; benchmarks without that axis are measured anyway."""
+    devices: tuple[str, ...] = ("",)
+    """Device classes (globs) or `cpu`; each commit has a run on each."""
+    head: str = "HEAD"
+    """The branch or commit whose first-parent history is swept."""
+    since: str = "last-sweep"
+    """`last-sweep`, or the revision after which the range begins."""
+    steps: int | None = None
+    """So many commits at most; None: every one."""
+    fill_gaps: bool = False
+    budget: str = ""
+    """How long it may take, e.g. `3h`; empty: as long as it takes."""
+    rounds: int | None = None
+    quick: bool = False
+
+    def __post_init__(self) -> None:
+        if self.budget:
+            seconds(self.budget)
+        if self.steps is not None and self.steps < 1:
+            raise ValueError(f"`steps` is {self.steps}; it must be at least 1")
+        if not self.devices:
+            raise ValueError("`devices` is empty; leave it out for every GPU there is, else the CPU")
+        if empty := [axis for axis, values in self.axes.items() if not values]:
+            raise ValueError(f"`axes` has no values for {empty[0]!r}; leave the axis out for all of them")
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
@@ -24,6 +70,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     confirm_rounds: int = 5
     case_timeout: float = 120.0
     """Seconds one case may take in one round."""
+    sweeps: dict[str, Sweep] = {}
 
     def __post_init__(self) -> None:
         for name, low in (("rounds", 1), ("confirm_rounds", 2), ("case_timeout", 1)):

@@ -10,6 +10,7 @@ PerftrackError
 │   │   └── StoreAwayError
 │   └── PoolError
 └── IncompleteError (4)        nothing to judge: no baseline, nothing measured
+    └── StoppedError           somebody cancelled the run, or its time was used up
 
 A kernel that crashes, hangs or is wrong is not an error here: it is a `Measurement` with a status.
 """
@@ -61,3 +62,7 @@ class IncompleteError(PerftrackError):
     """Nothing that could be judged: no baseline, coverage too low, nothing measured."""
 
     exit_code = 4
+
+
+class StoppedError(IncompleteError):
+    """A run was stopped before its end, on purpose; what was measured is kept."""

@@ -346,6 +346,14 @@ class DeviceReport(msgspec.Struct, frozen=True, kw_only=True):
     """Why the device must not be used (busy, unreadable), in one sentence; empty when it is fine."""
 
 
+class SweepPart(msgspec.Struct, frozen=True, kw_only=True):
+    """Of which sweep a run is."""
+
+    name: str
+    commits: tuple[str, ...]
+    """Ids of the commits that it measures, in its order: what it still owes if it is broken off."""
+
+
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What was asked for; enough to resume the run."""
 
@@ -362,6 +370,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     methods: dict[Backend, Method] = {}
     case_timeout_s: float = 120.0
     seed: int = 0
+    sweep: SweepPart | None = None
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):

@@ -41,6 +41,16 @@ _HOOK_VARIABLES = frozenset(
 _SYMLINK, _EXECUTABLE, _FILE, _DIRECTORY, _GITLINK = "120000", "100755", "100644", "40000", "160000"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """One commit of a line of history, for those who choose among many."""
+
+    sha: str
+    tree: str
+    tagged: bool = False
+    merge: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Repository:
     """A git work tree."""
@@ -205,6 +215,19 @@ class Repository:
             raise UsageError(f"{good}..{bad}: {bad} does not have {good} behind it; give an earlier commit first{hint}")
         inside = self.git("rev-list", "--first-parent", "--reverse", f"{first}..{last}").decode().split()
         return [first, *inside]
+
+    def first_parents(self, head: str, since: str | None = None) -> list[Commit]:
+        """First-parent commits up to `head`, oldest first, without those that `since` has; a shallow clone's end early.
+
+        UsageError where one of them is unknown.
+        """
+        span = [self.commit_id(head), *([f"^{self.commit_id(since)}"] if since else [])]
+        tags = self.git("for-each-ref", "--format=%(objectname) %(*objectname)", "refs/tags").decode().split()
+        rows = self.git("log", "--first-parent", "--reverse", "--format=%H %T %P", *span).decode().splitlines()
+        return [
+            Commit(sha=sha, tree=tree, tagged=sha in tags, merge=len(parents) > 1)
+            for sha, tree, *parents in map(str.split, rows)
+        ]
 
     def descends(self, sha: str, ancestor: Revision) -> bool:
         """Whether the commit `sha` is here and has `ancestor` behind it."""

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -86,6 +86,12 @@ def cache_home(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="session")
+def head_of() -> Callable[..., AbstractContextManager[None]]:
+    """`ray_head`, for tests that need a head with other options."""
+    return ray_head
+
+
+@pytest.fixture(scope="session")
 def cluster(cache_home: str) -> Iterator[Cluster]:
     """A cluster that is there already: an embedded Ray costs every pool the start of ten processes.
 
@@ -97,18 +103,19 @@ def cluster(cache_home: str) -> Iterator[Cluster]:
     door = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     others = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
     settings = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0", "NVIDIA_FAKE_BUSY": "2"}
-    with _ray_head(port, others | settings | door | {"XDG_CACHE_HOME": cache_home}):
+    size = (f"--num-cpus={len(os.sched_getaffinity(0))}", "--num-gpus=3", "--include-dashboard=false")
+    with ray_head(port, others | settings | door | {"XDG_CACHE_HOME": cache_home}, *size):
         address = f"127.0.0.1:{port}"
         yield Cluster(address, door | {"RAY_ADDRESS": address, "XDG_CACHE_HOME": cache_home})
 
 
 @contextmanager
-def _ray_head(port: int, environment: Mapping[str, str]) -> Iterator[None]:
+def ray_head(port: int, environment: Mapping[str, str], *options: str) -> Iterator[None]:
+    """A head of a cluster of its own, with everything that it has started."""
     with TemporaryDirectory(prefix="ptc-", ignore_cleanup_errors=True) as folder:  # sockets need a short path
         command = [
             *(sys.executable, "-u", "-m", "ray.scripts.scripts", "start", "--head", "--block", f"--port={port}"),
-            *(f"--num-cpus={len(os.sched_getaffinity(0))}", "--num-gpus=3", f"--object-store-memory={512 << 20}"),
-            *("--include-dashboard=false", "--disable-usage-stats", f"--temp-dir={folder}"),
+            *(f"--object-store-memory={512 << 20}", "--disable-usage-stats", f"--temp-dir={folder}", *options),
         ]
         with subprocess.Popen(
             command,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from perftrack import __version__
-from perftrack.cli import database, exporting, files, judging, pages, starting
+from perftrack.cli import database, exporting, files, judging, pages, starting, sweeping
 from perftrack.cli import output as output_file
 from perftrack.cli.opening import open_store
 from perftrack.cli.opening import option as _db
@@ -68,7 +68,10 @@ def _options(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
 @click.option("--rounds", type=int, metavar="N", help="Fresh processes a case is measured in [default: 3].")
 @click.option("--quick", is_flag=True, help="Shorter measuring, less certain: a series of its own.")
 @click.option(
-    "--address", metavar="HOST:PORT", envvar="RAY_ADDRESS", help="Ray cluster [env RAY_ADDRESS; default: here]."
+    "--address",
+    metavar="HOST:PORT|URL",
+    envvar="RAY_ADDRESS",
+    help="Ray cluster, or its dashboard (http://…:8265) from outside [env RAY_ADDRESS; default: here].",
 )
 @click.option("--resume", metavar="RUN", help="Finish an interrupted run; nothing is measured twice.")
 @_options(_db, _format, _output, _report)
@@ -236,6 +239,9 @@ app.add_command(pages.serve)
 app.add_command(pages.publish)
 app.add_command(starting.init)
 app.add_command(starting.completion)
+app.add_command(sweeping.sweep)
+app.add_command(sweeping.watch)
+app.add_command(sweeping.cancel)
 
 
 @app.command()

@@ -1,25 +1,38 @@
 """One run being carried out: admit devices, measure, judge, look twice at suspects, store."""
 
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from types import MappingProxyType
 from typing import Literal
 
 import msgspec
 
 from perftrack.declare import NEVER_GATED
-from perftrack.errors import IncompleteError
+from perftrack.errors import IncompleteError, StoppedError, StoreAwayError
 from perftrack.judge.confirm import FAMILY_ALPHA, Key, settle, suspects
 from perftrack.judge.paired import compare
 from perftrack.judge.summary import summarize
 from perftrack.judge.value import Finding, Summary
-from perftrack.model import Case, Device, Job, JobResult, Run, Side, Verdict
+from perftrack.model import Case, Device, Job, JobResult, Method, Run, Side, Verdict
 from perftrack.pipeline import plan
 from perftrack.pipeline.past import History, Told
 from perftrack.pipeline.plan import Pair
 from perftrack.pipeline.talk import Talk
 from perftrack.pipeline.trees import Trees
-from perftrack.pool.client import Note, Pool, Progress
+from perftrack.pool.client import Joined, Note, Pool, Progress
 from perftrack.store import Spool, Store
+
+Identity = tuple[str, str, str]
+"""Suite, case key and device class."""
+
+Known = AbstractSet[tuple[str, str, str, str]]
+"""Suite, case key, device class and digest of the method of what needs no measuring."""
+
+_ASK_S = 2.0
+"""Between looks whether somebody has cancelled the run."""
 
 
 class Execution:
@@ -27,6 +40,7 @@ class Execution:
 
     With a `history` what it tells of the head is suspected too, and `told` has its answers. `suspected`, of a run of no
     first rounds, is what its fresh rounds are for; `alpha` is the share of false confirmations among all it suspects.
+    `known`: what is left out, since another run has measured it. `until`: when to stop, by the monotonic clock.
     """
 
     def __init__(
@@ -40,56 +54,91 @@ class Execution:
         suspected: Sequence[Finding] = (),
         alpha: float = FAMILY_ALPHA,
         spread: bool = False,
+        known: Known = frozenset(),
+        until: float = math.inf,
     ) -> None:
         self.run, self.trees, self.store, self.talk = run, trees, store, talk
         self.history, self.suspected, self.alpha = history, list(suspected), alpha
-        self.spread = spread
+        self.spread, self.known, self.until = spread, known, until
         self.told: dict[Key, Told] = {}
         self.findings: list[Finding] = []
         self.summaries: list[Summary] = []
         self.devices: list[Device] = []
         self.problems = list(run.problems)
         self.spool, self.away = Spool(store, run.uid), False
+        self._begun, self._asked_s = False, time.monotonic()
 
-    def measure(self, address: str | None) -> None:
-        """All rounds on all devices, then the verdict, stored."""
-        options, begun = self.run.options, False
+    def measure(self, address: str | None) -> bool:
+        """All rounds on all devices, then the verdict, stored; False where everything is known and there is no run.
+
+        StoppedError where somebody cancelled the run or its time is up: what was measured is kept, as after Ctrl-C.
+        """
+        options = self.run.options
         try:
-            with Pool(
-                address=address,
-                want=options.device,
-                trees=self.trees.archives,
-                suite_paths=options.suite_paths,
-                methods=options.methods,
-                seed=options.seed,
-                case_timeout_s=options.case_timeout_s,
-            ) as pool:
+            with (
+                self.store.own(self.run.uid),
+                Pool(
+                    address=address,
+                    want=options.device,
+                    trees=self.trees.archives,
+                    suite_paths=options.suite_paths,
+                    methods=options.methods,
+                    seed=options.seed,
+                    case_timeout_s=options.case_timeout_s,
+                ) as pool,
+            ):
                 self._admit(pool)
-                pairs = plan.pairs(self.trees, options, self.devices)
-                if not pairs and not self.trees.problems:
-                    raise IncompleteError(self._nothing())
+                pairs = self._begin()
+                if pairs is None:
+                    return False
                 first_rounds = range(1, options.rounds + 1)
-                planned = len(plan.jobs(pairs, first_rounds, set()))
-                self.run = msgspec.structs.replace(self.run, expected_jobs=planned)
-                self.store.begin_run(self.run)
-                begun = True
-                self._replay()
                 turns = plan.other_devices_first(pairs, self.devices, {}) if self.spread else {}
-                done = self.store.done_jobs(self.run.uid)
-                self._run_jobs(pool, "measure", plan.jobs(pairs, first_rounds, done, turns))
+                self._run_jobs(pool, "measure", self._left(pairs, first_rounds, turns))
                 findings = self.suspected or self._judge(pairs, first_rounds)
                 self._ask_history(pairs, first_rounds)
                 self.findings = self._confirm(pool, pairs, findings)
-        except KeyboardInterrupt:
-            if begun:
+        except (KeyboardInterrupt, StoppedError):
+            if self._begun:
                 self._finish("interrupted", [], [])
             raise
         self.summaries = self._summaries(pairs, range(1, 1 + options.rounds + options.confirm_rounds))
         self.finish()
+        return True
 
     def finish(self) -> None:
         """Store the answers; again, where they have changed."""
         self._finish("complete", self.summaries, self.findings)
+
+    def _begin(self) -> list[Pair] | None:
+        """Plan the run and store that it began, or goes on; None where everything is known."""
+        options = self.run.options
+        pairs = plan.pairs(self.trees, options, self.devices)
+        if not pairs and not self.trees.problems:
+            raise IncompleteError(self._nothing())
+        unknown = [pair for pair in pairs if not self._is_known(pair)]
+        if pairs and not unknown:
+            return None
+        planned = len(plan.jobs(unknown, range(1, options.rounds + 1), set()))
+        self.run = msgspec.structs.replace(self.run, expected_jobs=planned)
+        if not self.store.begin_run(self.run):
+            self.store.reopen(self.run.uid)
+        self._begun = True
+        self._replay()
+        return unknown
+
+    def _is_known(self, pair: Pair) -> bool:
+        method = self.run.options.methods.get(pair.case.backend, Method()).of(pair.case)
+        return (*pair.identity, method.digest) in self.known
+
+    def _left(
+        self,
+        pairs: Sequence[Pair],
+        rounds: Iterable[int],
+        turns: Mapping[Identity, Sequence[str]] = MappingProxyType({}),
+    ) -> list[Job]:
+        """The jobs of these rounds that are not done, with numbers of attempts that are not taken."""
+        done, tried = self.store.done_jobs(self.run.uid), self.store.last_attempts(self.run.uid)
+        return plan.jobs(pairs, rounds, done, turns, tried)
 
     def _admit(self, pool: Pool) -> None:
         for report in pool.devices():
@@ -112,7 +161,6 @@ class Execution:
         if not jobs:
             return
         cases = {(job.case.suite, job.case.key, job.device_class): job.case for job in jobs}
-        devices = {device.uuid: device for device in self.devices}
         costs = self.store.costs(self.run.repo)
         expected = [
             msgspec.structs.replace(job, expected_s=len(job.sides) * costs.get(job.identity[:3], 0.0)) for job in jobs
@@ -126,12 +174,18 @@ class Execution:
                 elif isinstance(event, Note):
                     self.problems.append(event.text)
                     self.talk.say(event.text)
+                elif isinstance(event, Joined):
+                    self.devices.append(event.report.device)
+                    self.talk.say(
+                        f"device  {event.report.device.device_class} has joined, on {event.report.device.node}"
+                    )
                 else:
-                    self._keep(event, cases, devices)
+                    self._keep(event, cases)
                     identity = (event.suite, event.case_key, event.device_class, event.round)
                     if identity in waiting:
                         waiting.discard(identity)
                         self.talk.advance()
+                self._heed()
         finally:
             self.talk.end()
         self._replay()
@@ -142,13 +196,22 @@ class Execution:
             self.talk.say(f"stored  {count} jobs that were kept while the database was away")
         self.away = False
 
-    def _keep(
-        self, result: JobResult, cases: dict[tuple[str, str, str], plan.Case], devices: dict[str, Device]
-    ) -> None:
+    def _heed(self) -> None:
+        """StoppedError where the run shall not go on."""
+        now = time.monotonic()
+        if now > self.until:
+            raise StoppedError(f"run {self.run.uid[:8]} was stopped: its time is used up")
+        if self.away or now - self._asked_s < _ASK_S:
+            return
+        self._asked_s = now
+        with suppress(StoreAwayError):
+            if self.store.state(self.run.uid) == "interrupted":
+                raise StoppedError(f"run {self.run.uid[:8]} was cancelled; what was measured is kept")
+
+    def _keep(self, result: JobResult, cases: dict[Identity, plan.Case]) -> None:
         case = cases[result.suite, result.case_key, result.device_class]
-        device = devices.get(result.device_uuid) or next(
-            d for d in self.devices if d.device_class == result.device_class
-        )
+        alike = [device for device in self.devices if device.device_class == result.device_class]
+        device = next((one for one in alike if one.uuid == result.device_uuid), alike[0])
         stored = self.spool.add(case, result, device)
         if not stored and not self.away:
             self.talk.say(f"problem {self.spool.problem}; finished jobs are kept in {self.spool.path} meanwhile")
@@ -200,8 +263,7 @@ class Execution:
             self.talk.say(f"confirm {len(broken)} of {len(pairs)} cases that failed or were wrong in a fresh round")
         seen = {key: results[-1].device_uuid for key, results in self._grouped(range(1, first + 1)).items()}
         turns = plan.other_devices_first(again, self.devices, seen)
-        done = self.store.done_jobs(self.run.uid)
-        jobs = [*plan.jobs(timed, rounds, done, turns), *plan.jobs(broken, rounds[:1], done, turns)]
+        jobs = [*self._left(timed, rounds, turns), *self._left(broken, rounds[:1], turns)]
         self._run_jobs(pool, "confirm", jobs)
         return settle(findings, self._judge(again, rounds), told, alpha=self.alpha)
 

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+import msgspec
+
 from perftrack.errors import UsageError
 from perftrack.model import Case, Device, Job, RunOptions, Side
 from perftrack.pipeline.select import select
@@ -80,14 +82,22 @@ def jobs(
     rounds: Iterable[int],
     done: set[tuple[str, str, str, int]],
     turns: Mapping[tuple[str, str, str], Sequence[str]] = MappingProxyType({}),
+    attempts: Mapping[tuple[str, str, str, int], int] = MappingProxyType({}),
 ) -> list[Job]:
-    """The jobs of these rounds that are not done yet. `turns`: pair → device UUIDs that take its rounds in turn."""
+    """The jobs of these rounds that are not done yet.
+
+    `turns`: pair → device UUIDs that take its rounds in turn. `attempts`: job → how often it was tried before.
+    """
     planned = [
         pair.job(number, mine[index % len(mine)] if (mine := turns.get(pair.identity)) else "")
         for index, number in enumerate(rounds)
         for pair in wanted
     ]
-    return [job for job in planned if job is not None and job.identity not in done]
+    return [
+        msgspec.structs.replace(job, attempt=1 + attempts.get(job.identity, 0))
+        for job in planned
+        if job is not None and job.identity not in done
+    ]
 
 
 def other_devices_first(

@@ -1,10 +1,10 @@
 """`-k`: which cases an expression means, in pytest's own words."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from perftrack.errors import UsageError
-from perftrack.model import Case
+from perftrack.model import Case, Scalar
 
 Predicate = Callable[[str], bool]
 
@@ -21,6 +21,19 @@ def select(cases: Sequence[Case], expression: str) -> list[Case]:
         return list(cases)
     matches = _Parser(expression).parse()
     return [case for case in cases if matches(f"{case.suite}::{case.key}".lower())]
+
+
+def of_axes(axes: Mapping[str, Sequence[Scalar]], expression: str = "") -> str:
+    """The expression that keeps, of benchmarks with these axes, the cases with these values; and then `expression`.
+
+    A key is `name[axis=value,…]`, so that `[n=1]` and `,n=1,` say exactly what `n=1` would say of `n=10` too.
+    """
+    parts = [f"({expression})"] if expression.strip() else []
+    for axis, values in axes.items():
+        spelled = [str(value).lower() if isinstance(value, bool) else str(value) for value in values]
+        exact = [f"{left}{axis}={value}{right}" for value in spelled for left in "[," for right in ",]"]
+        parts.append(f"(not ([{axis}= or ,{axis}=) or {' or '.join(exact)})")
+    return " and ".join(parts)
 
 
 class _Parser:

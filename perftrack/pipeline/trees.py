@@ -74,44 +74,48 @@ def _with_base(repository: Repository, head: Revision, base: str, main: str | No
 
 def export(compared: Compared, suite_paths: tuple[str, ...], scratch: Path) -> Trees:
     """Export and collect both sides; UsageError where head declares no suite at all."""
-    archives: dict[Side, TreeArchive] = {}
-    collected: dict[Side, Collected] = {}
     sides: list[tuple[Side, Revision | None]] = [("head", compared.head), ("base", compared.base)]
-    for side, revision in sides:
-        if revision is not None:
-            archives[side], collected[side] = _side(compared.repository, revision, suite_paths, scratch)
+    archives: dict[Side, TreeArchive] = {
+        side: compared.repository.export(revision, scratch) for side, revision in sides if revision is not None
+    }
+    return collect(compared.head, compared.base, compared.base_note, archives, suite_paths)
+
+
+def collect(
+    head: Revision,
+    base: Revision | None,
+    base_note: str,
+    archives: dict[Side, TreeArchive],
+    suite_paths: tuple[str, ...],
+) -> Trees:
+    """Unpack and collect exported trees; UsageError where head declares no suite at all."""
+    collected: dict[Side, Collected] = {}
+    for side, archive in archives.items():
+        root = unpack(archive, Path(archive.path).read_bytes(), cache_folder("trees"))
+        collected[side] = collect_tree(root, suite_paths)
     if not collected["head"].suites:
         raise UsageError(
-            f"no suites found in {compared.head.label} under {', '.join(suite_paths)}: a suite is a .py file with "
+            f"no suites found in {head.label} under {', '.join(suite_paths)}: a suite is a .py file with "
             "benchmarks; name the folder in [tool.perftrack] suites, and commit the file"
         )
+    labels = {"head": head.label, "base": base.label if base else ""}
     problems = tuple(
-        f"{side} {revision.label}: {text}"
-        for side, revision in sides
-        if revision is not None
-        for text in collected[side].problems.values()
+        f"{side} {labels[side]}: {text}" for side, found in collected.items() for text in found.problems.values()
     )
-    return Trees(compared.head, compared.base, compared.base_note, archives, collected, problems)
+    return Trees(head, base, base_note, archives, collected, problems)
 
 
 def beside(
     trees: Trees, repository: Repository, base: Revision, note: str, suite_paths: tuple[str, ...], scratch: Path
 ) -> Trees:
     """The same head with another base; the problems of its suites are the head's alone."""
-    archive, collected = _side(repository, base, suite_paths, scratch)
+    archive = repository.export(base, scratch)
+    root = unpack(archive, Path(archive.path).read_bytes(), cache_folder("trees"))
     return replace(
         trees,
         base=base,
         base_note=note,
         archives={**trees.archives, "base": archive},
-        collected={**trees.collected, "base": collected},
+        collected={**trees.collected, "base": collect_tree(root, suite_paths)},
         problems=tuple(text for text in trees.problems if text.startswith("head ")),
     )
-
-
-def _side(
-    repository: Repository, revision: Revision, suite_paths: tuple[str, ...], scratch: Path
-) -> tuple[TreeArchive, Collected]:
-    archive = repository.export(revision, scratch)
-    root = unpack(archive, Path(archive.path).read_bytes(), cache_folder("trees"))
-    return archive, collect_tree(root, suite_paths)

@@ -20,9 +20,9 @@ from perftrack.model import Backend, DeviceReport, Job, JobResult, Method, Side,
 from perftrack.pool.card import CHILD
 from perftrack.pool.child_environment import import_path
 from perftrack.pool.child_process import Limits
-from perftrack.pool.talk import Broken, Drained, Note, Progress, Ready, Reply, Request, Result, Start, Work
+from perftrack.pool.talk import Broken, Drained, Joined, Note, Progress, Ready, Reply, Request, Result, Start, Work
 
-Event = JobResult | Progress | Note
+Event = JobResult | Progress | Note | Joined
 """What a run yields. A job result that is repeated is followed by one with a higher attempt; the last one counts."""
 
 _CLOSE_S = 12.0
@@ -116,7 +116,7 @@ class Pool:
                 match reply:
                     case Result(result=result):
                         yield result
-                    case Progress() | Note():
+                    case Progress() | Note() | Joined():
                         yield reply
                     case _:
                         raise PoolError(f"the pool host said {type(reply).__name__} during a run")

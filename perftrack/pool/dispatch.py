@@ -13,7 +13,8 @@ from perftrack.model import Backend, DeviceReport, Job, JobResult, Method, Statu
 from perftrack.pool.blame import DEVICE_ERRORS, Ending, History, Party, classify, decide, describe
 from perftrack.pool.child_process import Limits
 from perftrack.pool.lease import CardEvent, Doing, Finished, Lease, Lost
-from perftrack.pool.talk import Drained, Note, Progress, Reply, Result
+from perftrack.pool.membership import Membership
+from perftrack.pool.talk import Drained, Joined, Note, Progress, Reply, Result
 from perftrack.pool.waiting import Waiting
 from perftrack.pool.worker import Worker
 
@@ -47,14 +48,18 @@ class Dispatcher:
         *,
         emit: Callable[[Reply], None],
         stopped: Callable[[], bool],
+        membership: Membership,
         replace: Callable[[Worker], None],
+        recruit: Callable[[Worker], None],
     ) -> None:
         self._ray = ray
         self._workers = workers
         self._plan = plan
         self._emit = emit
         self._stopped = stopped
+        self._membership = membership
         self._replace = replace
+        self._recruit = recruit
         self._waiting = Waiting()
         self._histories: dict[tuple[str, str, str, int], History] = {}
 
@@ -62,6 +67,7 @@ class Dispatcher:
         """Do all jobs; every attempt is emitted as a Result, the end as Drained."""
         self._waiting.add(jobs)
         while not self._stopped():
+            self._look_around()
             self._give_work()
             busy = {worker.reply: worker for worker in self._workers if worker.reply is not None}
             if not busy:
@@ -74,6 +80,27 @@ class Dispatcher:
             return
         self._give_up()
         self._emit(Drained())
+
+    def _look_around(self, *, now: bool = False) -> None:
+        """Give up nodes that are gone, and let new ones in."""
+        seen = self._membership.look(now=now)
+        if seen is None:
+            return
+        living, fresh = seen
+        for worker in [each for each in self._workers if each.place.node_id not in living]:
+            if worker.lease is None:  # else its lease ends by itself and says which job was running
+                self._part(worker)
+        for place in fresh:
+            worker = self._membership.recruit(place)
+            self._recruit(worker)
+            self._workers.append(worker)
+
+    def _part(self, worker: Worker) -> None:
+        """Its node is gone."""
+        worker.idle()
+        self._workers.remove(worker)
+        what = f"device {worker.uuid} ({worker.device_class})" if worker.uuid else "what it had"
+        self._emit(Note(text=f"node {worker.place.node} is gone, and with it {what}"))
 
     def _give_work(self) -> None:
         for worker in self._workers:
@@ -108,11 +135,24 @@ class Dispatcher:
                 self._take(worker, reply)
 
     def _welcome(self, worker: Worker, report: DeviceReport) -> None:
-        """A replaced Card has named its device."""
+        """A new or replaced Card has named its device."""
         worker.idle()
-        worker.report = report
-        if report.problem:
-            self._emit(Note(text=f"{report.device.device_class} on {report.device.node} is left out: {report.problem}"))
+        if report.problem:  # it keeps its device, which would be handed out again
+            worker.report = report
+            device = report.device
+            self._emit(Note(text=f"{device.device_class} on {device.node} is left out: {report.problem}"))
+            return
+        others = [other for other in self._workers if other is not worker]
+        objection = self._membership.objection(report, others)
+        if objection is None:
+            worker.report = report
+            if self._membership.is_new(report):
+                self._emit(Joined(report=report))
+            return
+        self._workers.remove(worker)
+        worker.kill()
+        if objection:
+            self._emit(Note(text=objection))
 
     def _take(self, worker: Worker, event: CardEvent) -> None:
         match event:
@@ -236,6 +276,9 @@ class Dispatcher:
             self._waiting.back(rest)
         elif rest:
             self._blame(worker, _lost(rest, ending))
+        self._look_around(now=True)
+        if worker not in self._workers:
+            return
         if starting:
             self._hold(worker, ending.said)
             return

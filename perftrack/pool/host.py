@@ -21,6 +21,7 @@ from perftrack.model import Side, TreeArchive
 from perftrack.pool.card import CardSetup
 from perftrack.pool.child_process import die_with_parent
 from perftrack.pool.dispatch import Dispatcher, Plan
+from perftrack.pool.membership import Membership
 from perftrack.pool.ray_session import ray_session
 from perftrack.pool.roster import gather
 from perftrack.pool.talk import Broken, Ready, Reply, Request, Start, Work
@@ -106,20 +107,32 @@ def serve(line: Line, start: Start) -> None:
         workers = gather(ray, start.want, setup=setup, limits=start.limits, emit=line.say)
         try:
             line.say(Ready(reports=tuple(worker.report for worker in workers if worker.report)))
-            _work(ray, line, start, workers)
+            _work(ray, line, start, workers, Membership(ray, workers, setup))
         finally:
             for worker in workers:
                 worker.kill()
 
 
-def _work(ray: ModuleType, line: Line, start: Start, workers: list[Worker]) -> None:
+def _work(ray: ModuleType, line: Line, start: Start, workers: list[Worker], membership: Membership) -> None:
     tars: list[Any] = []
 
     def replace(worker: Worker) -> None:
         worker.replace(start.trees, tars)
 
+    def recruit(worker: Worker) -> None:
+        worker.take_over(start.trees, tars)
+
     plan = Plan(suite_paths=start.suite_paths, methods=start.methods, seed=start.seed, limits=start.limits)
-    dispatcher = Dispatcher(ray, workers, plan, emit=line.say, stopped=line.stopped, replace=replace)
+    dispatcher = Dispatcher(
+        ray,
+        workers,
+        plan,
+        emit=line.say,
+        stopped=line.stopped,
+        membership=membership,
+        replace=replace,
+        recruit=recruit,
+    )
     while isinstance(request := line.next(), Work):
         if not tars:
             tars += [ray.put(_read(side, archive)) for side, archive in start.trees.items()]

@@ -27,7 +27,7 @@ def ray_session(address: str, folder: Path) -> Generator[ModuleType]:
     The embedded Ray keeps its sockets and logs in `folder` and listens on all interfaces, so that a random
     token is its only door.
     """
-    for name in ("RAY_ADDRESS", "RAY_NAMESPACE", "RAY_RUNTIME_ENV_HOOK"):
+    for name in ("RAY_ADDRESS", "RAY_NAMESPACE", "RAY_RUNTIME_ENV_HOOK", "RAY_JOB_CONFIG_JSON_ENV_VAR"):
         os.environ.pop(name, None)
     os.environ["PYTHONPATH"] = import_path(os.environ)  # the workers are started with this environment
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"

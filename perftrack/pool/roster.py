@@ -14,6 +14,7 @@ from perftrack.model import DeviceReport
 from perftrack.pool.card import CardSetup
 from perftrack.pool.child_process import Limits
 from perftrack.pool.talk import Note
+from perftrack.pool.versions import difference, usual
 from perftrack.pool.worker import Place, Worker
 
 PLACE_S = 60.0
@@ -28,7 +29,7 @@ def gather(
     What keeps a device out is a Note, or part of the PoolError where none is left.
     """
     problems: list[str] = []
-    workers = _wanted(ray, want, setup, limits, problems)
+    workers = _alike(_wanted(ray, want, setup, limits, problems), problems)
     if not any(worker.usable for worker in workers):
         problems += [f"{w.report.device.device_class}: {w.report.problem}" for w in workers if w.report]
         raise PoolError(f"no usable device in the pool ({'; '.join(problems) or 'it has neither GPUs nor CPUs'})")
@@ -40,9 +41,9 @@ def gather(
 def _wanted(
     ray: ModuleType, want: str, setup: Callable[[Place], CardSetup], limits: Limits, problems: list[str]
 ) -> list[Worker]:
-    places = _places(ray)
-    gpus = [place for place in places if place.backend == "cuda"]
-    cpus = [place for place in places if place.backend == "cpu"]
+    found = places(ray)
+    gpus = [place for place in found if place.backend == "cuda"]
+    cpus = [place for place in found if place.backend == "cpu"]
     if want == "cpu" or not (want or gpus):
         return _identified(ray, cpus, setup, limits, problems)
     workers = _identified(ray, gpus or cpus, setup, limits, problems)
@@ -52,30 +53,49 @@ def _wanted(
     return matching
 
 
-def _places(ray: ModuleType) -> list[Place]:
-    places: list[Place] = []
+def _alike(workers: list[Worker], problems: list[str]) -> list[Worker]:
+    """Without those whose software differs from that of most devices of their class."""
+    known = usual([worker.report for worker in workers if worker.report and not worker.report.problem])
+    kept: list[Worker] = []
+    for worker in workers:
+        report = worker.report
+        as_usual = known.get(worker.device_class)
+        differs = difference(report, as_usual) if report and as_usual and not report.problem else ""
+        if differs:
+            problems.append(
+                f"{worker.device_class} on {worker.place.node} is left out: its software differs ({differs})"
+            )
+            worker.kill()
+        else:
+            kept.append(worker)
+    return kept
+
+
+def places(ray: ModuleType) -> list[Place]:
+    """Every GPU, and all CPUs together, of each living node."""
+    found: list[Place] = []
     for node in ray.nodes():
         if not node["Alive"]:
             continue
         count, cores = int(node["Resources"].get("GPU", 0)), int(node["Resources"].get("CPU", 0))
         name, where = str(node["NodeManagerHostname"]), str(node["NodeID"])
         share = max(1, cores // max(1, count))
-        places += [Place(node_id=where, node=name, backend="cuda", cores=share) for _ in range(count)]
+        found += [Place(node_id=where, node=name, backend="cuda", cores=share) for _ in range(count)]
         if cores:
-            places.append(Place(node_id=where, node=name, backend="cpu", cores=cores))
-    return places
+            found.append(Place(node_id=where, node=name, backend="cpu", cores=cores))
+    return found
 
 
 def _identified(
     ray: ModuleType,
-    places: Sequence[Place],
+    at: Sequence[Place],
     setup: Callable[[Place], CardSetup],
     limits: Limits,
     problems: list[str],
 ) -> list[Worker]:
     """A worker at each place that could name its device; two of one device are one."""
     waiting = {}
-    for place in places:
+    for place in at:
         worker = Worker(ray, place, setup(place))
         worker.identify()
         waiting[worker.reply] = worker

@@ -62,6 +62,12 @@ class Note(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="not
     text: str
 
 
+class Joined(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="joined"):
+    """A device that was not there at the start takes part from now on."""
+
+    report: DeviceReport
+
+
 class Drained(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="drained"):
     """All jobs of the last Work have ended."""
 
@@ -73,4 +79,4 @@ class Broken(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="b
     text: str
 
 
-Reply = Ready | Result | Progress | Note | Drained | Broken
+Reply = Ready | Result | Progress | Note | Joined | Drained | Broken

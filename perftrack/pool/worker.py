@@ -93,8 +93,12 @@ class Worker:
 
     def replace(self, archives: dict[Side, TreeArchive], tars: Sequence[Any]) -> None:
         """A new Card in the place of one that died."""
-        self.idle()
         self._actor = self._start()
+        self.take_over(archives, tars)
+
+    def take_over(self, archives: dict[Side, TreeArchive], tars: Sequence[Any]) -> None:
+        """Let a Card that has not been asked anything yet unpack the trees and name its device."""
+        self.idle()
         self._call(self._actor.replace.remote(archives, *tars))
 
     def next_reply(self) -> Any:

@@ -1,5 +1,7 @@
 """What was measured in a run: its attempts, whole, and which of them count."""
 
+from collections.abc import Iterator
+
 import sqlalchemy as sa
 
 from perftrack.model import Environment, JobResult, Measurement, Status
@@ -41,7 +43,19 @@ def done(connection: sa.Connection, run_id: int) -> set[Identity]:
     }
 
 
+def last(connection: sa.Connection, run_id: int) -> dict[Identity, int]:
+    """The number of the last attempt of each job of a run."""
+    return {identity: attempt for identity, _, attempt, _ in _rows(connection, job_attempt.c.run_id == run_id)}
+
+
 def _winning(connection: sa.Connection, run_id: int) -> dict[Identity, tuple[int, int, str]]:
+    by_the_code = (job_attempt.c.run_id == run_id, job_attempt.c.status != Status.INFRA.value)
+    found = _rows(connection, *by_the_code)
+    return {identity: (number, attempt, status) for identity, number, attempt, status in found}
+
+
+def _rows(connection: sa.Connection, *where: sa.ColumnElement[bool]) -> Iterator[tuple[Identity, int, int, str]]:
+    """Identity, row number, attempt and status, the attempts of a job in their order."""
     question = (
         sa.select(
             suite.c.name,
@@ -55,13 +69,11 @@ def _winning(connection: sa.Connection, run_id: int) -> dict[Identity, tuple[int
         .join_from(job_attempt, kernel_case, job_attempt.c.case_id == kernel_case.c.id)
         .join(suite, kernel_case.c.suite_id == suite.c.id)
         .join(device_class, job_attempt.c.device_class_id == device_class.c.id)
-        .where(job_attempt.c.run_id == run_id, job_attempt.c.status != Status.INFRA.value)
+        .where(*where)
         .order_by(job_attempt.c.attempt)
     )
-    found: dict[Identity, tuple[int, int, str]] = {}
-    for name, key, class_name, number_of_round, *rest in connection.execute(question):
-        found[name, key, class_name, number_of_round] = (rest[0], rest[1], rest[2])
-    return found
+    for name, key, class_name, number_of_round, number, attempt, status in connection.execute(question):
+        yield (name, key, class_name, number_of_round), number, attempt, status
 
 
 def jobs(connection: sa.Connection, run_id: int) -> list[JobResult]:

@@ -1,6 +1,7 @@
 """The store as the rest of perftrack sees it: structs in, structs out."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
@@ -24,6 +25,7 @@ from perftrack.store import (
     health,
     migrate,
     overview,
+    owner,
     pack,
     read,
     regressions,
@@ -175,6 +177,22 @@ class Store:
         """Say that all finished jobs of a run have been added."""
         bulk.finish(self._door, self._writer.header(run_uid).id, finished_us=finished_us, problems=problems)
 
+    def own(self, run_uid: str) -> AbstractContextManager[None]:
+        """Be the only process that carries out a run; UsageError where another one does."""
+        return owner.own(self._door, run_uid)
+
+    def owned(self, run_uid: str) -> bool:
+        """Whether some process carries the run out now."""
+        return owner.owned(self._door, run_uid)
+
+    def reopen(self, run_uid: str) -> None:
+        """Say that an interrupted run goes on."""
+        self._door.write(lambda connection: owner.reopen(connection, run_uid))
+
+    def interrupt(self, run_uid: str, now_us: int) -> bool:
+        """Ask whoever carries a run out to stop; False where it was not running."""
+        return self._door.write(lambda connection: owner.interrupt(connection, run_uid, now_us))
+
     def state(self, run_uid: str) -> str | None:
         """How far a run is (`running`, `complete`, `interrupted`); None where it is not stored."""
         question = sa.select(run.c.state).where(run.c.uid == run_uid)
@@ -246,6 +264,10 @@ class Store:
     def done_jobs(self, uid: str) -> set[Identity]:
         """Identities (suite, case key, device class, round) of the jobs that need no further attempt."""
         return self._of_run(uid, lambda connection, number, _: attempts.done(connection, number))
+
+    def last_attempts(self, uid: str) -> dict[Identity, int]:
+        """The number of the last stored attempt of each job, whatever became of it."""
+        return self._of_run(uid, lambda connection, number, _: attempts.last(connection, number))
 
     def _of_run(self, uid: str, work: Callable[[sa.Connection, int, Run], T]) -> T:
         def whole(connection: sa.Connection) -> T:

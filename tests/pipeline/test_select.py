@@ -2,7 +2,7 @@ import pytest
 
 from perftrack.errors import UsageError
 from perftrack.model import Case, Traffic
-from perftrack.pipeline.select import select
+from perftrack.pipeline.select import of_axes, select
 
 
 def case(suite, key):
@@ -58,3 +58,20 @@ def test_expressions_select(expression, numbers):
 def test_mistakes_are_named(expression, sentence):
     with pytest.raises(UsageError, match=sentence):
         select(CASES, expression)
+
+
+@pytest.mark.parametrize(
+    ("axes", "numbers"),
+    [
+        ({"dtype": ("float16",)}, [1, 2]),
+        ({"rows": (8,)}, [0, 1, 2]),
+        ({"rows": (80,)}, [2]),
+        ({"rows": (8, 16), "dtype": ("float32",)}, [0]),
+        ({"ows": (8,)}, [0, 1, 2]),
+        ({}, [0, 1, 2]),
+    ],
+)
+def test_axes_keep_their_values_and_benchmarks_without_them(axes, numbers):
+    assert select(CASES, of_axes(axes)) == [CASES[number] for number in numbers]
+    assert select(CASES, of_axes(axes, "softmax or flat")) == [CASES[number] for number in numbers]
+    assert select(CASES, of_axes(axes, "nowhere")) == []

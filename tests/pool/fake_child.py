@@ -35,7 +35,7 @@ def report(backend):
         Path(once).touch()
         busy = True
     device = Device(
-        uuid=f"GPU-{visible}" if backend == "cuda" else "CPU-0",
+        uuid=f"GPU-{visible}" if backend == "cuda" else f"CPU-{os.environ.get('NVIDIA_FAKE_CPU', '0')}",
         name=name,
         backend=backend,
         device_class=name,
@@ -45,6 +45,7 @@ def report(backend):
     entries = {
         "environment": "\n".join(f"{key}={value}" for key, value in sorted(os.environ.items())),
         "nice": os.nice(0),
+        "cupy": os.environ.get("NVIDIA_FAKE_CUPY", "14.2"),
         "pid": os.getpid(),
         "cwd": str(Path.cwd()),
         "path": "\n".join(sys.path),
@@ -132,6 +133,18 @@ def slow(job):
     done(job)
 
 
+def until(job):
+    """Wait for what `touches` makes."""
+    while not Path(job.case.params["path"]).exists():
+        time.sleep(0.05)
+    done(job)
+
+
+def touches(job):
+    Path(job.case.params["path"]).touch()
+    done(job)
+
+
 def on_first_card(what):
     """Do something else on the first card than on the others, where the job is fine."""
     return lambda job: what(job) if os.environ["CUDA_VISIBLE_DEVICES"] == "0" else done(job)
@@ -174,6 +187,8 @@ KERNELS = {
     "machine": lambda job: done(job, Status.INFRA, "the clock is stuck"),
     "kills_card": kills_card,
     "slow": slow,
+    "until": until,
+    "touches": touches,
     "once": once,
     "disturbed": on_first_card(lambda job: done(job, Status.UNSTABLE, "disturbed")),
     "intruded": on_first_card(intruded),

@@ -1,0 +1,105 @@
+"""The cluster's side of a submission from outside: `python -m perftrack.pipeline.inside` in a Ray job.
+
+The database is the one that the cluster's own environment names; its address is neither shipped nor printed.
+"""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+
+import msgspec
+
+from perftrack.errors import IncompleteError, PerftrackError, PoolError, UsageError
+from perftrack.pipeline.execution import Execution
+from perftrack.pipeline.parcel import ENDED, Ended, Item, Versions, unpack
+from perftrack.pipeline.trees import collect
+from perftrack.store import Store, safe_url
+
+_VARIABLE = "PERFTRACK_DB"
+
+
+class LogTalk:
+    """Lines for the job's log, which the other side reads."""
+
+    def say(self, text: str) -> None:
+        """A line for the user."""
+        sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()
+
+    def stage(self, title: str, total: int) -> None:
+        """The other side sees progress in the store."""
+
+    def working(self, text: str) -> None:
+        """Too much for a log."""
+
+    def advance(self) -> None:
+        """Seen in the store."""
+
+    def end(self) -> None:
+        """Seen in the store."""
+
+
+def main() -> int:
+    """Carry out every run of the parcel; exit code as of `perftrack submit`."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    talk = LogTalk()
+    url = os.environ.get(_VARIABLE, "")
+    try:
+        ended = _carry_out(url, talk)
+    except KeyboardInterrupt:
+        ended = Ended(code=PoolError.exit_code, text="the job was stopped; what was measured is kept")
+    except PerftrackError as error:
+        ended = Ended(code=error.exit_code, text=_without(url, str(error)))
+    talk.say(ENDED + msgspec.json.encode(ended).decode())
+    return ended.code
+
+
+def _carry_out(url: str, talk: LogTalk) -> Ended:
+    parcel = unpack(Path())
+    mine = Versions()
+    if mine.perftrack != parcel.versions.perftrack:
+        raise UsageError(
+            f"perftrack is {parcel.versions.perftrack} where the run was submitted and {mine.perftrack} at the head: "
+            "install the same version on both"
+        )
+    if differs := parcel.versions.difference(mine):
+        talk.say(f"differs {differs}")
+    if not url:
+        raise PoolError(f"the cluster has no {_VARIABLE} in its environment: set it before `ray start` on the head")
+    until = time.monotonic() + parcel.seconds if parcel.seconds is not None else float("inf")
+    with Store.open(url) as store:
+        for item in parcel.items:
+            try:
+                _one(item, store, talk, until)
+            except IncompleteError as error:
+                if len(parcel.items) == 1:
+                    raise
+                talk.say(f"problem {item.run.head.label}: {_without(url, str(error))}")
+    return Ended(code=0)
+
+
+def _one(item: Item, store: Store, talk: LogTalk, until: float) -> None:
+    run = item.run
+    trees = collect(run.head, run.base, run.base_note, item.archives, run.options.suite_paths)
+    execution = Execution(run, trees, store, talk, known={*item.known}, until=until)
+    if not execution.measure(os.environ.get("RAY_ADDRESS")):
+        talk.say(f"stored  {run.head.label}: nothing was left to measure")
+
+
+def _without(url: str, text: str) -> str:
+    """A message without the address of the database, as far as it is there."""
+    names = [url, safe_url(url)] if url else []
+    for name in names:
+        text = text.replace(name, "the database")
+    return text
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,136 @@
+"""Runs on a cluster that this machine is not part of: shipped by Ray's Jobs API, judged by what the store says."""
+
+import math
+import secrets
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from perftrack.errors import IncompleteError, PoolError, StoreAwayError, UsageError
+from perftrack.model import Run
+from perftrack.pipeline import parcel
+from perftrack.pipeline.execution import Execution, Known
+from perftrack.pipeline.parcel import ENDED, ENTRYPOINT, Ended, Parcelled
+from perftrack.pipeline.talk import Talk
+from perftrack.pipeline.trees import Trees
+from perftrack.pool.jobs import ENDED as JOB_ENDED
+from perftrack.pool.jobs import Jobs, is_jobs_address
+from perftrack.store import Store
+
+_LOOK_S = 2.0
+_LAST_LINES = 6
+
+
+def carry_out(
+    run: Run,
+    trees: Trees,
+    store: Store,
+    talk: Talk,
+    *,
+    address: str | None,
+    known: Known = frozenset(),
+    until: float = math.inf,
+) -> bool:
+    """Measure a run, here or, where the address is that of a dashboard, by way of it: see `Execution.measure`."""
+    if not is_jobs_address(address):
+        return Execution(run, trees, store, talk, known=known, until=until).measure(address)
+    jobs, name = Jobs(address or ""), job_name(run)
+    ship(jobs, name, [(run, trees, sorted(known))], until)
+    talk.say(f"job     {name} at {jobs.address}")
+    follow = _Following(jobs, name, run, store, talk)
+    try:
+        follow.to_the_end()
+    except KeyboardInterrupt:
+        jobs.stop(name)
+        raise
+    return store.state(run.uid) == "complete"
+
+
+def job_name(run: Run) -> str:
+    """For Ray; a run that is resumed has another one."""
+    return f"perftrack-{run.uid[:8]}-{secrets.token_hex(4)}"
+
+
+def ship(jobs: Jobs, name: str, items: Sequence[Parcelled], until: float) -> None:
+    """Send runs with their trees to the cluster and start them."""
+    seconds = None if math.isinf(until) else max(0.0, until - time.monotonic())
+    with tempfile.TemporaryDirectory(prefix="perftrack-parcel-") as folder:
+        parcel.pack(Path(folder), items, seconds)
+        jobs.submit(Path(folder), ENTRYPOINT, name)
+
+
+class _Following:
+    """A job until its end: progress from the store, words from its log."""
+
+    def __init__(self, jobs: Jobs, name: str, run: Run, store: Store, talk: Talk) -> None:
+        self.jobs, self.name, self.run, self.store, self.talk = jobs, name, run, store, talk
+        self.ended: Ended | None = None
+        self._read = 0
+        self._done = 0
+        self._lost = self._staged = False
+
+    def to_the_end(self) -> None:
+        """Return where the run is complete or all was known; the job's own error, or PoolError, otherwise."""
+        try:
+            while True:
+                state, log = self.jobs.look(self.name)
+                self._say_new(log, whole=state in JOB_ENDED)
+                self._say_lost()
+                complete = self._progress()
+                if state in JOB_ENDED or complete:
+                    break
+                time.sleep(_LOOK_S)
+        finally:
+            if self._staged:
+                self.talk.end()
+        if not complete:
+            self._explain(state, log)
+
+    def _say_new(self, log: str, *, whole: bool) -> None:
+        """What was printed since the last look; a line that is being printed is left for the next one."""
+        end = len(log) if whole else log.rfind("\n") + 1
+        lines, self._read = log[self._read : end].splitlines(), max(self._read, end)
+        for line in lines:
+            if line.startswith(ENDED):
+                self.ended = msgspec.json.decode(line.removeprefix(ENDED), type=Ended)
+            elif line.strip():
+                self.talk.say(f"head    {line}")
+
+    def _say_lost(self) -> None:
+        if self.jobs.lost and not self._lost:
+            self.talk.say(f"problem {self.jobs.address} does not answer; the job goes on, trying again")
+        self._lost = self.jobs.lost
+
+    def _progress(self) -> bool:
+        """Tell how far the run is; whether it is complete."""
+        try:
+            state = self.store.state(self.run.uid)
+            if state is None:
+                return False
+            if not self._staged:
+                self._staged = True
+                self.talk.stage("measure", self.store.load_run(self.run.uid).run.expected_jobs)
+            done = len(self.store.done_jobs(self.run.uid))
+        except StoreAwayError as error:
+            self.talk.say(f"problem {error}; the cluster goes on")
+            return False
+        for _ in range(done - self._done):
+            self.talk.advance()
+        self._done = done
+        return state == "complete" and not self.store.owned(self.run.uid)
+
+    def _explain(self, state: str, log: str) -> None:
+        if self.ended and self.ended.code:
+            kinds = {error.exit_code: error for error in (UsageError, PoolError, IncompleteError)}
+            raise kinds.get(self.ended.code, PoolError)(f"at the head: {self.ended.text}")
+        if state == "SUCCEEDED" and self.store.state(self.run.uid) is None and "stored  " not in log:
+            raise PoolError(
+                f"the job ended well, but {self.store.label} does not have run {self.run.uid[:8]}: the cluster's "
+                "PERFTRACK_DB is another database than this one"
+            )
+        if state != "SUCCEEDED":
+            last = "\n".join(log.strip().splitlines()[-_LAST_LINES:])
+            raise PoolError(f"job {self.name} at {self.jobs.address} is {state}; it last said:\n{last}")

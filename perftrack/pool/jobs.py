@@ -1,0 +1,103 @@
+"""Ray's Jobs API: a cluster this machine is not a node of, reached through the dashboard of its head."""
+
+import logging
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from perftrack.errors import PoolError
+
+_PATIENCE_S = 300.0
+"""How long a head may be out of reach while a job is followed."""
+
+_STARTING_S, _PAUSE_S = 120.0, 2.0
+"""How long a head that has just been started may not yet take jobs."""
+
+_TALKATIVE = (
+    "ray.dashboard.modules.dashboard_sdk",
+    "ray.dashboard.modules.job.sdk",
+    "ray._private.runtime_env.packaging",
+)
+
+_NO_CLIENT = "ray[default] is not installed here: `pip install 'perftrack[jobs]'`"
+
+ENDED = frozenset({"SUCCEEDED", "FAILED", "STOPPED"})
+"""States of a job after which nothing more comes."""
+
+
+def is_jobs_address(address: str | None) -> bool:
+    """Whether this is the address of a dashboard, not of a cluster's own port."""
+    return (address or "").startswith(("http://", "https://"))
+
+
+class Jobs:
+    """The head's dashboard. What Ray says of a job is a hint: whether it did its work is in the store."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self._lost_s: float | None = None
+        self._client = _client(address)
+
+    def submit(self, folder: Path, entrypoint: str, name: str) -> None:
+        """Ship a folder and start a command in it; PoolError where the head does not take it."""
+        wanted = {"entrypoint": entrypoint, "runtime_env": {"working_dir": str(folder)}, "entrypoint_num_cpus": 0}
+        until_s = time.monotonic() + _STARTING_S
+        while True:
+            try:
+                self._client.submit_job(submission_id=name, **wanted)
+            except (RuntimeError, ValueError, OSError) as error:
+                if "No available agent" in str(error) and time.monotonic() < until_s:
+                    time.sleep(_PAUSE_S)
+                    continue
+                raise PoolError(f"the head at {self.address} does not take the job: {_first_line(error)}") from error
+            return
+
+    def look(self, name: str) -> tuple[str, str]:
+        """State and everything a job has printed so far; empty while the head cannot be reached.
+
+        PoolError where it stays away for minutes.
+        """
+        try:
+            found = str(self._client.get_job_status(name).value), str(self._client.get_job_logs(name))
+        except (RuntimeError, OSError) as error:
+            now_s = time.monotonic()
+            self._lost_s = self._lost_s or now_s
+            if now_s - self._lost_s > _PATIENCE_S:
+                raise PoolError(f"the head at {self.address} is out of reach: {_first_line(error)}") from error
+            return "", ""
+        self._lost_s = None
+        return found
+
+    @property
+    def lost(self) -> bool:
+        """Whether the last look reached nobody."""
+        return self._lost_s is not None
+
+    def stop(self, name: str) -> None:
+        """Ask a job to end."""
+        with suppress(RuntimeError, OSError):
+            self._client.stop_job(name)
+
+
+def _client(address: str) -> Any:
+    try:
+        from ray.job_submission import JobSubmissionClient  # noqa: PLC0415 - slow, and only for those outside
+    except ImportError as error:
+        raise PoolError(_NO_CLIENT) from error
+    for logger in _TALKATIVE:
+        logging.getLogger(logger).setLevel(logging.WARNING)
+    try:
+        return JobSubmissionClient(address)
+    except (RuntimeError, OSError) as error:  # Ray's own text does not say what to do
+        text = _first_line(error)
+        if "ray[default]" in text:
+            raise PoolError(_NO_CLIENT) from error
+        raise PoolError(
+            f"no head answers at {address}: {text}; is its dashboard on (`ray start --head --include-dashboard=true`, "
+            "ray[default]), and is its token in RAY_AUTH_TOKEN here?"
+        ) from error
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]

@@ -1,0 +1,114 @@
+"""A Ray cluster of several nodes on this machine, each a raylet of its own that can be killed, silenced and joined."""
+
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+_START = (sys.executable, "-u", "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats")
+_SIZE = (f"--object-store-memory={128 << 20}", "--num-gpus=0")
+
+
+@dataclass
+class Nodes:
+    """The head and what has joined it. The head has no CPU for others to measure."""
+
+    port: int
+    environment: Mapping[str, str]
+    folder: Path
+    joined: dict[str, subprocess.Popen[str]] = field(default_factory=dict)
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def add(self, name: str, **extra: str) -> None:
+        """A node of one CPU; `extra` is part of the environment of its workers."""
+        command = [*_START, f"--address={self.address}", "--num-cpus=1", *_SIZE, f"--node-name={name}"]
+        environment = {**self.environment, "NVIDIA_FAKE_CPU": name, **extra}
+        self.joined[name] = _started(command, environment)
+
+    def kill(self, name: str) -> None:
+        """As when the power fails: all processes of the node at once, without a word."""
+        self.signal(name, signal.SIGKILL)
+        with self.joined.pop(name):
+            pass
+
+    def signal(self, name: str, number: int) -> None:
+        """Send a signal to all processes of a node."""
+        for pid in self.pids(name):
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def pids(self, name: str, word: str = "") -> list[int]:
+        """The living processes of a node, whatever groups they made (they are one session), with `word` in their
+        command line.
+        """
+        leader = self.joined[name].pid
+        return [pid for pid, session, words in processes() if session == leader and word in words]
+
+    def close(self) -> None:
+        for name in list(self.joined):
+            self.kill(name)
+
+
+@contextmanager
+def several_nodes(environment: Mapping[str, str], names: tuple[str, ...]) -> Iterator[Nodes]:
+    """A cluster with nodes of these names; a silent node counts as lost after 5 s."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    others = {key: value for key, value in environment.items() if not key.startswith("RAY_")}
+    settings = {
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN": secrets.token_hex(32),
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_worker_niceness": "0",
+        "RAY_health_check_initial_delay_ms": "1000",
+        "RAY_health_check_period_ms": "1000",
+        "RAY_health_check_timeout_ms": "2000",
+        "RAY_health_check_failure_threshold": "3",
+    }
+    with TemporaryDirectory(prefix="ptn-", ignore_cleanup_errors=True) as folder:
+        head = [*_START, "--head", f"--port={port}", "--num-cpus=0", *_SIZE, "--include-dashboard=false"]
+        nodes = Nodes(port, others | settings, Path(folder))
+        nodes.joined["head"] = _started([*head, f"--temp-dir={folder}"], nodes.environment)
+        try:
+            for name in names:
+                nodes.add(name)
+            yield nodes
+        finally:
+            nodes.close()
+
+
+def processes() -> Iterator[tuple[int, int, str]]:
+    """Process id, session and command line of everything that lives."""
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            fields = (path / "stat").read_text().rpartition(")")[2].split()
+            words = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            if fields[0] != "Z":
+                yield int(path.name), int(fields[3]), words
+
+
+def _started(command: list[str], environment: Mapping[str, str]) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        command,
+        env=dict(environment),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    said = []
+    for line in process.stdout or ():
+        said.append(line)
+        if "Ray runtime started" in line:
+            return process
+    raise RuntimeError(f"Ray does not start: {''.join(said)}")

@@ -1,0 +1,118 @@
+"""Nodes that are lost, silent, new or different while a pool works: real raylets, real signals."""
+
+import os
+import signal
+
+import pytest
+from several_nodes import several_nodes
+
+from perftrack.model import JobResult, Status
+from perftrack.pool.client import Pool
+from perftrack.pool.talk import Joined, Note, Progress
+
+
+@pytest.fixture(scope="module")
+def nodes(cache_home):
+    with several_nodes({**os.environ, "XDG_CACHE_HOME": cache_home}, ("a", "b")) as nodes:
+        yield nodes
+
+
+@pytest.fixture
+def pool(nodes, fake_child, monkeypatch):
+    for name, value in nodes.environment.items():
+        if name.startswith("RAY_"):
+            monkeypatch.setenv(name, value)
+    with Pool(
+        address=nodes.address,
+        want="cpu",
+        trees={},
+        suite_paths=(),
+        methods={},
+        seed=7,
+        case_timeout_s=60,
+        child=fake_child,
+    ) as pool:
+        yield pool
+
+
+def run(pool, jobs, when):
+    """Everything a run says; `when(event)` may do something to the cluster."""
+    events = []
+    for event in pool.run(jobs):
+        events.append(event)
+        when(event)
+    return events
+
+
+def results(events):
+    return [event for event in events if isinstance(event, JobResult)]
+
+
+def attempts(events):
+    """(status, device) of each attempt, by job."""
+    found = {}
+    for one in results(events):
+        found.setdefault((one.case_key, one.round), []).append((one.status, one.device_uuid))
+    return found
+
+
+def notes(events):
+    return [event.text for event in events if isinstance(event, Note)]
+
+
+def once(condition, do):
+    """Do something at the first event that fits."""
+    done = []
+
+    def look(event):
+        if not done and condition(event):
+            done.append(True)
+            do()
+
+    return look
+
+
+def at_work(uuid):
+    return lambda event: isinstance(event, Progress) and event.device_uuid == uuid and event.what == "time"
+
+
+def test_a_node_that_is_added_is_used_and_one_that_differs_is_not(nodes, pool, make_job, tmp_path):
+    """The nodes there were have no time before the new one has done its job."""
+    assert {report.device.uuid for report in pool.devices()} == {"CPU-a", "CPU-b"}
+
+    def add():
+        nodes.add("other", NVIDIA_FAKE_CUPY="13.6")
+        nodes.add("c")
+
+    path = str(tmp_path / "done")
+    jobs = [make_job("until", path=path, i=i) for i in range(2)]
+    events = run(pool, [*jobs, make_job("touches", round_=2, path=path)], once(at_work("CPU-a"), add))
+    nodes.kill("other")
+    assert {status for tries in attempts(events).values() for status, _ in tries} == {Status.OK}
+    assert sorted(one.device_uuid for one in results(events)) == ["CPU-a", "CPU-b", "CPU-c"]
+    assert [event.report.device.uuid for event in events if isinstance(event, Joined)] == ["CPU-c"]
+    (left_out,) = notes(events)
+    assert left_out.endswith("is left out: its software differs (cupy 13.6 instead of 14.2)")
+
+
+@pytest.mark.parametrize("how", ["killed", "silent"])
+def test_a_node_that_is_lost_costs_the_job_at_hand_and_nobody_is_blamed(nodes, pool, make_job, how):
+    victim = "a" if how == "killed" else "b"
+
+    def lose():
+        if how == "killed":
+            nodes.kill(victim)
+        else:
+            nodes.signal(victim, signal.SIGSTOP)
+
+    jobs = [make_job("slow", seconds=1, i=i) for i in range(8)]
+    events = run(pool, jobs, once(at_work(f"CPU-{victim}"), lose))
+    found = attempts(events)
+    assert {tries[-1][0] for tries in found.values()} == {Status.OK}
+    assert len(found) == len(jobs)
+    again = [tries for tries in found.values() if len(tries) > 1]
+    assert {tries[0] for tries in again} <= {(Status.INFRA, f"CPU-{victim}")}
+    assert all(len(tries) == 2 for tries in again)
+    assert any("is gone, and with it device" in note for note in notes(events)), notes(events)
+    if how == "silent":
+        nodes.kill(victim)
