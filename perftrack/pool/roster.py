@@ -44,10 +44,11 @@ def _wanted(
     found = places(ray)
     gpus = [place for place in found if place.backend == "cuda"]
     cpus = [place for place in found if place.backend == "cpu"]
-    if want == "cpu" or not (want or gpus):
-        return _identified(ray, cpus, setup, limits, problems)
-    workers = _identified(ray, gpus or cpus, setup, limits, problems)
-    matching = [w for w in workers if w.report and fnmatchcase(_class(w.report).lower(), want.lower() or "*")]
+    on_cpu = want.lower().startswith("cpu") or not (want or gpus)  # as all classes of CPUs do
+    workers = _identified(ray, cpus if on_cpu else gpus or cpus, setup, limits, problems)
+    if want in ("", "cpu"):
+        return workers
+    matching = [w for w in workers if w.report and fnmatchcase(_class(w.report).lower(), want.lower())]
     if workers and not matching:
         raise UsageError(_no_match(want, sorted({_class(w.report) for w in workers if w.report}), gpu=bool(gpus)))
     return matching

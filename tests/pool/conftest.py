@@ -30,7 +30,7 @@ def make_job():
             traffic=Traffic(read_bytes=1, write_bytes=1),
             min_effect=0.02,
         )
-        device_class = device_class or ("FakeCPU-2c" if backend == "cpu" else "FakeGPU-1G")
+        device_class = device_class or ("cpu-fake-2c" if backend == "cpu" else "FakeGPU-1G")
         return Job(case=case, device_class=device_class, round=round_, attempt=attempt)
 
     return make

@@ -28,7 +28,7 @@ def raw(data):
 
 def report(backend):
     visible = os.environ["CUDA_VISIBLE_DEVICES"]
-    name = "FakeGPU-1G" if backend == "cuda" else "FakeCPU-2c"
+    name = "FakeGPU-1G" if backend == "cuda" else "cpu-fake-2c"
     busy = os.environ.get("NVIDIA_FAKE_BUSY") == visible and backend == "cuda"
     once = os.environ.get("NVIDIA_FAKE_BUSY_ONCE")
     if once and order.jobs and not Path(once).exists():

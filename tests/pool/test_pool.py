@@ -65,7 +65,7 @@ def statuses(results):
 
 def test_without_a_gpu_the_cpu_is_the_device(pool):
     (report,) = pool.devices()
-    assert report.device.device_class == "FakeCPU-2c"
+    assert report.device.device_class == "cpu-fake-2c"
 
 
 def test_jobs_of_several_rounds_give_results_and_progress(pool, make_job):
@@ -77,7 +77,7 @@ def test_jobs_of_several_rounds_give_results_and_progress(pool, make_job):
     children = {(r.round, r.environment.entries["pid"]) for r in results}
     assert len(children) == 2, "one fresh child a round"
     progress = [event for event in events if isinstance(event, Progress)]
-    assert {(p.device_class, p.device_uuid, p.what) for p in progress} == {("FakeCPU-2c", "CPU-0", "time")}
+    assert {(p.device_class, p.device_uuid, p.what) for p in progress} == {("cpu-fake-2c", "CPU-0", "time")}
 
 
 def test_no_jobs_no_results(pool):

@@ -19,6 +19,12 @@ def pool(joined, fake_child):
         yield pool
 
 
+@pytest.mark.parametrize("want", ["cpu", "cpu-fake-2c", "CPU-*"])
+def test_the_class_of_a_cpu_is_found_beside_gpus(joined, fake_child, want):
+    with make_pool(fake_child, address=joined, want=want) as pool:
+        assert {report.device.device_class for report in pool.devices()} == {"cpu-fake-2c"}
+
+
 def run(pool, jobs):
     """Results by benchmark, in order, and the notes."""
     results, notes = defaultdict(list), []
