@@ -25,6 +25,7 @@ from perftrack.judge.value import Finding, Interval, spell
 from perftrack.measure.methods import default_method, quick_method
 from perftrack.model import Accuracy, Case, Device, JobResult, Revision, Run, RunOptions, Side
 from perftrack.pipeline.execution import Execution
+from perftrack.pipeline.outside import carry_out
 from perftrack.pipeline.talk import Talk
 from perftrack.pipeline.trees import Compared, Trees, export
 from perftrack.report.bisect import BisectReport, Tested
@@ -293,7 +294,7 @@ class _Bisection:
                 f"measure {revision.label} {revision.subject}, {run.options.rounds} rounds, run {run.uid[:8]}"
             )
             execution = Execution(run, trees, self.store, self.talk, spread=self.request.parallel)
-            execution.measure(self.request.address)
+            carry_out(execution, self.request.address)
         else:
             self.talk.say(f"stored  {revision.label} {revision.subject}, run {run.uid[:8]}")
         return self._seen(run.uid), run.uid

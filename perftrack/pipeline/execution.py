@@ -95,7 +95,8 @@ class Execution:
                 turns = plan.other_devices_first(pairs, self.devices, {}) if self.spread else {}
                 self._run_jobs(pool, "measure", self._left(pairs, first_rounds, turns))
                 findings = self.suspected or self._judge(pairs, first_rounds)
-                self._ask_history(pairs, first_rounds)
+                if self.history is not None:
+                    self._ask_history(pairs, self._summaries(pairs, first_rounds))
                 self.findings = self._confirm(pool, pairs, findings)
         except (KeyboardInterrupt, StoppedError):
             if self._begun:
@@ -104,6 +105,13 @@ class Execution:
         self.summaries = self._summaries(pairs, range(1, 1 + options.rounds + options.confirm_rounds))
         self.finish()
         return True
+
+    def recall(self) -> None:
+        """Take up what somebody else measured and stored of this run, and ask its history as `measure` does."""
+        stored = self.store.load_run(self.run.uid)
+        self.run, self.devices, self.problems = stored.run, stored.devices, list(stored.run.problems)
+        self.findings, self.summaries = stored.findings, stored.summaries
+        self._ask_history(plan.pairs(self.trees, self.run.options, self.devices), self.summaries)
 
     def finish(self) -> None:
         """Store the answers; again, where they have changed."""
@@ -236,10 +244,10 @@ class Execution:
                 found.extend(compare(pair.head, pair.base, results, device_class=pair.device_class))
         return found
 
-    def _ask_history(self, pairs: Sequence[Pair], rounds: range) -> None:
+    def _ask_history(self, pairs: Sequence[Pair], summaries: Sequence[Summary]) -> None:
         if self.history is not None and self.run.base is not None and self.run.options.confirm_rounds:
             cases = {pair.identity: pair.head for pair in pairs if pair.head is not None}
-            self.told = self.history.ask(self._summaries(pairs, rounds), cases)
+            self.told = self.history.ask(summaries, cases)
 
     def _confirm(self, pool: Pool, pairs: Sequence[Pair], findings: list[Finding]) -> list[Finding]:
         """Look again at suspects, in fresh rounds only; one is enough to tell what is broken from what is flaky."""

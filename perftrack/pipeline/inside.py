@@ -15,6 +15,7 @@ import msgspec
 from perftrack.errors import IncompleteError, PerftrackError, PoolError, UsageError
 from perftrack.pipeline.execution import Execution
 from perftrack.pipeline.parcel import ENDED, Ended, Item, Versions, unpack
+from perftrack.pipeline.past import History
 from perftrack.pipeline.trees import collect
 from perftrack.store import Store, safe_url
 
@@ -84,7 +85,19 @@ def _carry_out(url: str, talk: LogTalk) -> Ended:
 def _one(item: Item, store: Store, talk: LogTalk, until: float) -> None:
     run = item.run
     trees = collect(run.head, run.base, run.base_note, item.archives, run.options.suite_paths)
-    execution = Execution(run, trees, store, talk, known={*item.known}, until=until)
+    line = None if item.line is None else frozenset(item.line)
+    execution = Execution(
+        run,
+        trees,
+        store,
+        talk,
+        history=None if line is None else History(store, run, lambda _: line),
+        suspected=item.suspected,
+        alpha=item.alpha,
+        spread=item.spread,
+        known={*item.known},
+        until=until,
+    )
     if not execution.measure(os.environ.get("RAY_ADDRESS")):
         talk.say(f"stored  {run.head.label}: nothing was left to measure")
 

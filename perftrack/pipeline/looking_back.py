@@ -13,6 +13,7 @@ from perftrack.judge.value import Finding, spell
 from perftrack.model import Cause, Revision, Run, Verdict
 from perftrack.pipeline.execution import Execution
 from perftrack.pipeline.life import remember
+from perftrack.pipeline.outside import carry_out
 from perftrack.pipeline.past import Told
 from perftrack.pipeline.trees import Trees, beside
 from perftrack.revision import Repository
@@ -106,7 +107,7 @@ def _answer(
     talk.say(f"history {len(look.findings)} cases beside {look.commit.label} {look.commit.subject}, run {run.uid[:8]}")
     suspected = [msgspec.structs.replace(one, verdict=Verdict.AMBIGUOUS, ratios=()) for one in look.findings]
     one = Execution(run, trees, execution.store, talk, suspected=suspected, alpha=FAMILY_ALPHA / looks)
-    one.measure(address)
+    carry_out(one, address)
     remember(execution.store, run.uid, repository, accepted)
     return one.findings
 

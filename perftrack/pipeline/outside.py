@@ -12,10 +12,9 @@ import msgspec
 from perftrack.errors import IncompleteError, PoolError, StoreAwayError, UsageError
 from perftrack.model import Run
 from perftrack.pipeline import parcel
-from perftrack.pipeline.execution import Execution, Known
-from perftrack.pipeline.parcel import ENDED, ENTRYPOINT, Ended, Parcelled
+from perftrack.pipeline.execution import Execution
+from perftrack.pipeline.parcel import ENDED, ENTRYPOINT, Ended
 from perftrack.pipeline.talk import Talk
-from perftrack.pipeline.trees import Trees
 from perftrack.pool.jobs import ENDED as JOB_ENDED
 from perftrack.pool.jobs import Jobs, is_jobs_address
 from perftrack.store import Store
@@ -24,29 +23,23 @@ _LOOK_S = 2.0
 _LAST_LINES = 6
 
 
-def carry_out(
-    run: Run,
-    trees: Trees,
-    store: Store,
-    talk: Talk,
-    *,
-    address: str | None,
-    known: Known = frozenset(),
-    until: float = math.inf,
-) -> bool:
+def carry_out(execution: Execution, address: str | None) -> bool:
     """Measure a run, here or, where the address is that of a dashboard, by way of it: see `Execution.measure`."""
     if not is_jobs_address(address):
-        return Execution(run, trees, store, talk, known=known, until=until).measure(address)
-    jobs, name = Jobs(address or ""), job_name(run)
-    ship(jobs, name, [(run, trees, sorted(known))], until)
-    talk.say(f"job     {name} at {jobs.address}")
-    follow = _Following(jobs, name, run, store, talk)
+        return execution.measure(address)
+    jobs, name = Jobs(address or ""), job_name(execution.run)
+    ship(jobs, name, [execution])
+    execution.talk.say(f"job     {name} at {jobs.address}")
+    follow = _Following(jobs, name, execution.run, execution.store, execution.talk)
     try:
         follow.to_the_end()
     except KeyboardInterrupt:
         jobs.stop(name)
         raise
-    return store.state(run.uid) == "complete"
+    if execution.store.state(execution.run.uid) != "complete":
+        return False
+    execution.recall()
+    return True
 
 
 def job_name(run: Run) -> str:
@@ -54,11 +47,12 @@ def job_name(run: Run) -> str:
     return f"perftrack-{run.uid[:8]}-{secrets.token_hex(4)}"
 
 
-def ship(jobs: Jobs, name: str, items: Sequence[Parcelled], until: float) -> None:
-    """Send runs with their trees to the cluster and start them."""
+def ship(jobs: Jobs, name: str, executions: Sequence[Execution]) -> None:
+    """Send runs with their trees to the cluster and start them, to end when the last of them would have to."""
+    until = max(one.until for one in executions)
     seconds = None if math.isinf(until) else max(0.0, until - time.monotonic())
     with tempfile.TemporaryDirectory(prefix="perftrack-parcel-") as folder:
-        parcel.pack(Path(folder), items, seconds)
+        parcel.pack(Path(folder), executions, seconds)
         jobs.submit(Path(folder), ENTRYPOINT, name)
 
 

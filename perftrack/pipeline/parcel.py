@@ -9,8 +9,9 @@ from pathlib import Path
 import msgspec
 
 from perftrack import __version__
+from perftrack.judge.value import Finding
 from perftrack.model import Run, Side, TreeArchive
-from perftrack.pipeline.trees import Trees
+from perftrack.pipeline.execution import Execution
 
 NAME = "parcel.json"
 ENTRYPOINT = '"${PERFTRACK_PYTHON:-python}" -P -s -m perftrack.pipeline.inside'
@@ -46,6 +47,11 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     run: Run
     archives: dict[Side, TreeArchive]
     known: list[tuple[str, str, str, str]] = []
+    line: list[str] | None = None
+    """First-parent line of the head, where its history is asked: the cluster has no repository."""
+    suspected: list[Finding] = []
+    alpha: float
+    spread: bool
 
 
 class Parcel(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,21 +62,27 @@ class Parcel(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float | None = None
 
 
-Parcelled = tuple[Run, Trees, list[tuple[str, str, str, str]]]
-"""A run, its trees, and what of it is known."""
-
-
-def pack(folder: Path, items: Sequence[Parcelled], seconds: float | None) -> None:
+def pack(folder: Path, executions: Sequence[Execution], seconds: float | None) -> None:
     """Write the parcel into a folder, each tree once."""
     made: list[Item] = []
-    for run, trees, known in items:
+    for one in executions:
         archives: dict[Side, TreeArchive] = {}
-        for side, archive in trees.archives.items():
+        for side, archive in one.trees.archives.items():
             name = f"{archive.sha256}.tar"
             if not (folder / name).exists():
                 shutil.copyfile(archive.path, folder / name)
             archives[side] = msgspec.structs.replace(archive, path=name)
-        made.append(Item(run=run, archives=archives, known=known))
+        made.append(
+            Item(
+                run=one.run,
+                archives=archives,
+                known=sorted(one.known),
+                line=sorted(one.history.line(one.run.head)) if one.history else None,
+                suspected=one.suspected,
+                alpha=one.alpha,
+                spread=one.spread,
+            )
+        )
     parcel = Parcel(versions=Versions(), items=tuple(made), seconds=seconds)
     (folder / NAME).write_bytes(msgspec.json.encode(parcel))
 

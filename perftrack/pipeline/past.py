@@ -1,6 +1,6 @@
 """A run's head against what the store knows of its series: which of them stand out, and from which commit's level."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,7 +10,6 @@ from perftrack.judge.life import CaseId, Kind, Regression
 from perftrack.judge.triage import Past, Triage, triage
 from perftrack.judge.value import Summary
 from perftrack.model import Case, Method, Revision, Run, Status
-from perftrack.revision import Repository
 from perftrack.store import Store
 from perftrack.store.tracks import Track
 
@@ -41,8 +40,9 @@ class History:
     """
 
     store: Store
-    repository: Repository
     run: Run
+    line: Callable[[Revision], frozenset[str]]
+    """Ids of the commits in the first-parent line of one, itself included: a repository's `line`."""
 
     def ask(self, summaries: Sequence[Summary], cases: Mapping[tuple[str, str, str], Case]) -> dict[Key, Told]:
         """Of every candidate that has a time: all at once, since the rate of false suspicions is that of the run."""
@@ -90,7 +90,7 @@ class History:
     @cached_property
     def _line(self) -> frozenset[str]:
         """Commits before the head; uncommitted changes have the commit that they were made to before them."""
-        line = self.repository.line(self.run.head)
+        line = self.line(self.run.head)
         return line if self.run.head.dirty else line - {self.run.head.sha}
 
     @cached_property

@@ -19,7 +19,6 @@ from perftrack.pipeline.past import History
 from perftrack.pipeline.reports import report_of
 from perftrack.pipeline.talk import Talk
 from perftrack.pipeline.trees import Compared, Trees, export, revisions, revisions_of
-from perftrack.pool.jobs import is_jobs_address
 from perftrack.report.value import Report
 from perftrack.revision import Repository
 from perftrack.store import Store, default_url
@@ -66,12 +65,9 @@ def submit(request: Request, talk: Talk) -> Report:
         plan.check_selection(trees, options)
         accepted = repository.accepted(run.head)
         _announce(run, trees, talk, resumed=resumed is not None)
-        if is_jobs_address(request.address):  # the head has no repository, and so no line of commits to ask
-            carry_out(run, trees, store, talk, address=request.address)
-        else:
-            execution = Execution(run, trees, store, talk, history=History(store, repository, run))
-            execution.measure(request.address)
-            look_back(execution, repository, accepted, Path(scratch), request.address)
+        execution = Execution(run, trees, store, talk, history=History(store, run, repository.line))
+        carry_out(execution, request.address)
+        look_back(execution, repository, accepted, Path(scratch), request.address)
         remember(store, run.uid, repository, accepted)
         return report_of(store, run.uid)
 

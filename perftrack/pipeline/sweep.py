@@ -19,9 +19,8 @@ from perftrack.errors import IncompleteError, StoppedError, UsageError
 from perftrack.measure.methods import default_method, quick_method
 from perftrack.model import Method, Run, RunOptions, Status, SweepPart
 from perftrack.pipeline import commits, plan
-from perftrack.pipeline.execution import Known
+from perftrack.pipeline.execution import Execution, Known
 from perftrack.pipeline.outside import carry_out, job_name, ship
-from perftrack.pipeline.parcel import Parcelled
 from perftrack.pipeline.select import of_axes
 from perftrack.pipeline.talk import Talk
 from perftrack.pipeline.trees import Compared, Trees, export
@@ -166,14 +165,14 @@ class _Sweeping:
     scratch: Path
     address: str | None
     until: float
-    parcel: list[Parcelled] | None = None
+    parcel: list[Execution] | None = None
     """Where the cluster shall do it alone: what it will be sent."""
 
     def ship(self) -> None:
         """Leave to the cluster what was put aside for it."""
         if self.parcel:
-            jobs, name = Jobs(self.address or ""), job_name(self.parcel[0][0])
-            ship(jobs, name, self.parcel, self.until)
+            jobs, name = Jobs(self.address or ""), job_name(self.parcel[0].run)
+            ship(jobs, name, self.parcel)
             self.talk.say(f"job     {name} at {jobs.address} measures {len(self.parcel)} runs")
 
     def all(self, chosen: Sequence[Commit], options: Sequence[RunOptions]) -> Iterator[Swept]:
@@ -212,17 +211,20 @@ class _Sweeping:
 
     def _measured(self, commit: Commit, run: Run, trees: Trees, known: Known) -> Swept:
         if self.parcel is not None:
-            self.parcel.append((run, trees, sorted(known)))
+            self.parcel.append(self._execution(run, trees, known))
             return self._swept(commit, run.options, "submitted", run=run)
         self.talk.say(f"measure {run.head.label} {run.head.subject}, run {run.uid[:8]}")
         try:
-            if carry_out(run, trees, self.store, self.talk, address=self.address, known=known, until=self.until):
+            if carry_out(self._execution(run, trees, known), self.address):
                 return self._swept(commit, run.options, "measured", run=run)
         except StoppedError as error:
             return self._swept(commit, run.options, "stopped", run=run, why=str(error))
         except IncompleteError as error:
             return self._impossible(commit, run.options, str(error))
         return self._swept(commit, run.options, "stored", why="by other runs")
+
+    def _execution(self, run: Run, trees: Trees, known: Known) -> Execution:
+        return Execution(run, trees, self.store, self.talk, known=known, until=self.until)
 
     def _swept(
         self, commit: Commit, options: RunOptions, outcome: Outcome, *, run: Run | None = None, why: str = ""

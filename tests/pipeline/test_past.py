@@ -48,7 +48,7 @@ def ask(world, head, times, *, environment=DRIVER, card="GPU-a"):
     cases = {
         ("elementwise", key, CLASS): msgspec.structs.replace(case(key), variants=("unfused", "fused")) for key in BOTH
     }
-    return History(world.store, world.git, run).ask(summaries, cases)
+    return History(world.store, run, world.git.line).ask(summaries, cases)
 
 
 def test_a_head_stands_out_of_its_level_both_ways_and_is_compared_with_the_newest_commit_before_it(world):
