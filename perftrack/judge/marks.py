@@ -3,8 +3,6 @@
 import math
 from collections.abc import Hashable, Iterable, Sequence
 
-from perftrack.judge.history import change_points
-
 _NEAR = 2
 """Commits between a mark and a change that are still the same."""
 
@@ -28,6 +26,8 @@ def marked_changes(
     known = [place for place, value in enumerate(series) if math.isfinite(value)]
     begun = {next((place for place in known if place >= step), None) for step in steps} - {None, *borders, *known[:1]}
     told = [step for step in begun if step is not None]
+    from perftrack.judge.history import change_points  # noqa: PLC0415 - brings NumPy, and who reads a run needs none
+
     found = change_points(series, borders=[*borders, *told], cards=cards)
     kept = [one for one in found if one[1] < 0 or not any(abs(one[0] - place) <= _NEAR for place in wrong)]
     return sorted([*kept, *((step, 1) for step in told)])
