@@ -89,8 +89,7 @@ def prune(keep: str, dry_run: bool, db: str | None) -> None:  # noqa: FBT001 (cl
     click.echo(f"raw samples of {what} {goes}: {done.bytes} bytes")
     if done.unfinished:
         click.echo(
-            f"{counted(done.unfinished, 'run')} as old never completed, with samples kept: "
-            "`perftrack submit --resume RUN`"
+            f"{counted(done.unfinished, 'run')} as old, never completed: samples kept (`perftrack submit --resume RUN`)"
         )
 
 
