@@ -28,6 +28,7 @@ from perftrack.pipeline.execution import Execution
 from perftrack.pipeline.talk import Talk
 from perftrack.pipeline.trees import Compared, Trees, export
 from perftrack.report.bisect import BisectReport, Tested
+from perftrack.report.words import counted
 from perftrack.revision import Repository
 from perftrack.store import Store, default_url
 
@@ -127,7 +128,7 @@ class _Bisection:
         suite, key = self._case()
         self.options = msgspec.structs.replace(self.options, suites=(suite,), expression=f"{suite}::{key}")
         self.talk.say(f"good    {good.label} {good.subject}")
-        self.talk.say(f"bad     {bad.label} {bad.subject}, {last} commits")
+        self.talk.say(f"bad     {bad.label} {bad.subject}, {counted(last, 'commit')}")
         ends, run_uid = self._end(bad, key)
         interval = ends.change
         if not self.request.error or interval is None:

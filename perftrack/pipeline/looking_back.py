@@ -15,6 +15,7 @@ from perftrack.pipeline.execution import Execution
 from perftrack.pipeline.life import remember
 from perftrack.pipeline.past import Told
 from perftrack.pipeline.trees import Trees, beside
+from perftrack.report.words import counted
 from perftrack.revision import Repository
 
 _MOST_COMMITS = 3
@@ -103,7 +104,9 @@ def _answer(
         options=msgspec.structs.replace(main.options, rounds=0),
         started_us=main.started_us,
     )
-    talk.say(f"history {len(look.findings)} cases beside {look.commit.label} {look.commit.subject}, run {run.uid[:8]}")
+    talk.say(
+        f"history {counted(len(look.findings), 'case')} beside {look.commit.label} {look.commit.subject}, run {run.uid[:8]}"
+    )
     suspected = [msgspec.structs.replace(one, verdict=Verdict.AMBIGUOUS, ratios=()) for one in look.findings]
     one = Execution(run, trees, execution.store, talk, suspected=suspected, alpha=FAMILY_ALPHA / looks)
     one.measure(address)
