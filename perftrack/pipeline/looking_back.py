@@ -104,9 +104,8 @@ def _answer(
         options=msgspec.structs.replace(main.options, rounds=0),
         started_us=main.started_us,
     )
-    talk.say(
-        f"history {counted(len(look.findings), 'case')} beside {look.commit.label} {look.commit.subject}, run {run.uid[:8]}"
-    )
+    commit = f"{look.commit.label} {look.commit.subject}"
+    talk.say(f"history {counted(len(look.findings), 'case')} beside {commit}, run {run.uid[:8]}")
     suspected = [msgspec.structs.replace(one, verdict=Verdict.AMBIGUOUS, ratios=()) for one in look.findings]
     one = Execution(run, trees, execution.store, talk, suspected=suspected, alpha=FAMILY_ALPHA / looks)
     one.measure(address)
