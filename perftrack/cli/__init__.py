@@ -18,7 +18,7 @@ def main() -> None:
 
     signal.signal(signal.SIGTERM, _terminate)
     try:
-        code = app(standalone_mode=False)
+        code = app(prog_name="perftrack", standalone_mode=False)
     except PerftrackError as error:
         click.echo(harmless(f"perftrack: {error}"), err=True)
         code = error.exit_code

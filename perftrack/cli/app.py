@@ -10,6 +10,7 @@ import click
 from perftrack import __version__
 from perftrack.cli import database, exporting, files, judging, pages, starting, sweeping
 from perftrack.cli import output as output_file
+from perftrack.cli.group import Group
 from perftrack.cli.opening import open_store
 from perftrack.cli.opening import option as _db
 from perftrack.errors import UsageError
@@ -34,7 +35,7 @@ _report = click.option(
 )
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, message="perftrack %(version)s")
 def app() -> None:
     """Regression tests and performance tracking for kernel fusion.
@@ -163,7 +164,7 @@ def compare(left: str, right: str, device: str, db: str | None, style: "Style") 
 @app.command()
 @click.argument("case")
 @click.option("--variant", default="", metavar="NAME", help="Only this variant [default: every candidate].")
-@click.option("--last", type=click.IntRange(min=1), default=50, show_default=True, help="Newest revisions only.")
+@click.option("--last", type=click.IntRange(min=1), default=50, show_default=True, help="Newest measurements only.")
 @_options(_device, _db, _json)
 def history(case: str, variant: str, last: int, device: str, db: str | None, style: "Style") -> None:
     """Print the stored series of one CASE."""
@@ -186,7 +187,7 @@ def regressions(only_open: bool, db: str | None, style: "Style") -> None:  # noq
 
     with open_store(db) as store:
         made = rows(store, everything=not only_open)
-    output_file.write_value(made, tables.regressions(made), style)
+    output_file.write_value(made, tables.regressions(made, _look()), style)
 
 
 @app.command()
@@ -213,7 +214,7 @@ def ack(target: str, reason: str, until: str, state: str, db: str | None, style:
 
     with open_store(db) as store:
         made = mark(store, target, reason=reason, state=State(state), until=until, start=Path.cwd())
-    output_file.write_value(made, tables.regressions(made), style)
+    output_file.write_value(made, tables.regressions(made, _look()), style)
 
 
 @app.command()
@@ -238,6 +239,7 @@ app.add_command(database.db)
 app.add_command(pages.serve)
 app.add_command(pages.publish)
 app.add_command(starting.init)
+app.add_command(starting.demo)
 app.add_command(starting.completion)
 app.add_command(sweeping.sweep)
 app.add_command(sweeping.watch)

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import click
 
+from perftrack.cli.group import Group
 from perftrack.cli.opening import open_store, option
 from perftrack.errors import UsageError
 
 _DAY_US = 86_400_000_000
 
 
-@click.group()
+@click.group(cls=Group)
 def db() -> None:
     """Look after the database."""
 
@@ -46,11 +47,13 @@ def check(db: str | None) -> int:
 
     Exit codes: 0 it is, 3 it is not; every line says one thing that is wrong.
     """
+    from perftrack.report.words import counted
+
     with open_store(db) as store:
         found, label = store.problems(), store.label
     for line in found:
         click.echo(line)
-    click.echo(f"{label}: {f'{len(found)} problems' if found else 'sound'}")
+    click.echo(f"{label}: {counted(len(found), 'problem') if found else 'sound'}")
     return 3 if found else 0
 
 
@@ -73,6 +76,8 @@ def prune(keep: str, dry_run: bool, db: str | None) -> None:  # noqa: FBT001 (cl
 
     Results, verdicts, regressions and the attempts themselves stay for ever.
     """
+    from perftrack.report.words import counted
+
     found = re.fullmatch(r"(\d{1,6})d", keep)
     if found is None:
         raise UsageError(f"--keep-samples {keep}: write a number of days, e.g. 90d")
@@ -80,10 +85,11 @@ def prune(keep: str, dry_run: bool, db: str | None) -> None:  # noqa: FBT001 (cl
     with open_store(db) as store:
         done = store.expiring(before_us) if dry_run else store.expire(before_us)
     goes = "would expire" if dry_run else "expired"
-    click.echo(f"raw samples of {done.samples} measurements in {done.runs} runs {goes}: {done.bytes} bytes")
+    what = f"{counted(done.samples, 'measurement')} in {counted(done.runs, 'run')}"
+    click.echo(f"raw samples of {what} {goes}: {done.bytes} bytes")
     if done.unfinished:
         click.echo(
-            f"{done.unfinished} runs as old were never completed and keep theirs: `perftrack submit --resume RUN`"
+            f"{counted(done.unfinished, 'run')} as old, never completed: samples kept (`perftrack submit --resume RUN`)"
         )
 
 

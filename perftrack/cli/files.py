@@ -70,8 +70,10 @@ def _say(one: "FileReport") -> None:
 def _summary(one: "FileReport") -> str:
     if not one.runs:
         return "stored before, nothing to do" if one.known else "no results"
+    from perftrack.report.words import counted
+
     parts = [
-        f"{one.results} results of {_some(one.revisions)} on {_some(one.devices)} ({one.format})",
+        f"{counted(one.results, 'result')} of {_some(one.revisions)} on {_some(one.devices)} ({one.format})",
         f"run {one.runs[0][:8]}" if len(one.runs) == 1 else f"{len(one.runs)} runs",
     ]
     return ", ".join(parts) + (f", {one.known} stored before" if one.known else "")

@@ -35,8 +35,9 @@ def serve(host: str, port: int, token: str | None, db: str | None) -> None:
 @option
 def publish(folder: Path, last: int, db: str | None) -> None:
     """Write the same pages into DIR, as files that open without a server."""
+    from perftrack.report.words import counted
     from perftrack.web.publish import publish as write
 
     with open_store(db) as store:
         pages = write(store, folder, runs=last, say=lambda text: click.echo(text, err=True))
-    click.echo(f"{folder / 'index.html'}: {pages} pages")
+    click.echo(f"{folder / 'index.html'}: {counted(pages, 'page')}")

@@ -26,7 +26,7 @@ class PlainTalk:
     def stage(self, title: str, total: int) -> None:
         """A stage with `total` jobs begins."""
         self.title, self.total, self.done, self.last_s = title, total, 0, time.monotonic()
-        self.say(f"{title:<7} {total} jobs")
+        self.say(f"{title:<7} {total} job" + ("" if total == 1 else "s"))
 
     def working(self, text: str) -> None:
         """Too much for a log."""

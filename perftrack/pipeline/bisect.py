@@ -29,6 +29,7 @@ from perftrack.pipeline.outside import carry_out
 from perftrack.pipeline.talk import Talk
 from perftrack.pipeline.trees import Compared, Trees, export
 from perftrack.report.bisect import BisectReport, Tested
+from perftrack.report.words import counted
 from perftrack.revision import Repository
 from perftrack.store import Store, default_url
 
@@ -128,7 +129,7 @@ class _Bisection:
         suite, key = self._case()
         self.options = msgspec.structs.replace(self.options, suites=(suite,), expression=f"{suite}::{key}")
         self.talk.say(f"good    {good.label} {good.subject}")
-        self.talk.say(f"bad     {bad.label} {bad.subject}, {last} commits")
+        self.talk.say(f"bad     {bad.label} {bad.subject}, {counted(last, 'commit')}")
         ends, run_uid = self._end(bad, key)
         interval = ends.change
         if not self.request.error or interval is None:

@@ -23,6 +23,7 @@ from perftrack.pipeline.plan import Pair
 from perftrack.pipeline.talk import Talk
 from perftrack.pipeline.trees import Trees
 from perftrack.pool.client import Joined, Note, Pool, Progress
+from perftrack.report.words import counted
 from perftrack.store import Spool, Store
 
 Identity = tuple[str, str, str]
@@ -201,7 +202,7 @@ class Execution:
     def _replay(self) -> None:
         """What was kept while the database was away goes in before anything is asked of it."""
         if count := self.spool.replay():
-            self.talk.say(f"stored  {count} jobs that were kept while the database was away")
+            self.talk.say(f"stored  {counted(count, 'job')} kept while the database was away")
         self.away = False
 
     def _heed(self) -> None:

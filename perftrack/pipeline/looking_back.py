@@ -16,6 +16,7 @@ from perftrack.pipeline.life import remember
 from perftrack.pipeline.outside import carry_out
 from perftrack.pipeline.past import Told
 from perftrack.pipeline.trees import Trees, beside
+from perftrack.report.words import counted
 from perftrack.revision import Repository
 
 _MOST_COMMITS = 3
@@ -104,7 +105,8 @@ def _answer(
         options=msgspec.structs.replace(main.options, rounds=0),
         started_us=main.started_us,
     )
-    talk.say(f"history {len(look.findings)} cases beside {look.commit.label} {look.commit.subject}, run {run.uid[:8]}")
+    commit = f"{look.commit.label} {look.commit.subject}"
+    talk.say(f"history {counted(len(look.findings), 'case')} beside {commit}, run {run.uid[:8]}")
     suspected = [msgspec.structs.replace(one, verdict=Verdict.AMBIGUOUS, ratios=()) for one in look.findings]
     one = Execution(run, trees, execution.store, talk, suspected=suspected, alpha=FAMILY_ALPHA / looks)
     carry_out(one, address)

@@ -13,6 +13,7 @@ from perftrack.errors import PerftrackError
 from perftrack.judge.value import Summary, spell
 from perftrack.model import Revision, Verdict
 from perftrack.pipeline.imports import FileReport, Request, import_files
+from perftrack.report.words import counted
 from perftrack.revision import Repository
 from perftrack.store import Store, StoredSummary, default_url
 from perftrack.store.unpaired import change, verdict
@@ -69,7 +70,9 @@ def _recorded(store: Store, report: FileReport) -> Recorded:
     if not report.runs:
         return Recorded(None, ("no benchmark ran: nothing stored",))
     uid = report.runs[0]
-    where = f"{report.results} results of {report.revisions[0]} on {report.devices[0]} stored in {store.label}"
+    where = (
+        f"{counted(report.results, 'result')} of {report.revisions[0]} on {report.devices[0]} stored in {store.label}"
+    )
     problems = tuple(f"not stored: {problem.text}" for problem in report.notes.bad)
     return Recorded(uid, (f"{where}, run {uid[:8]}", *problems, *_verdicts(store, uid)))
 

@@ -26,6 +26,7 @@ from perftrack.pipeline.talk import Talk
 from perftrack.pipeline.trees import Compared, Trees, export
 from perftrack.pool.jobs import Jobs, is_jobs_address
 from perftrack.report.sweep import Outcome, SweepReport, Swept
+from perftrack.report.words import counted
 from perftrack.revision import Commit, Repository
 from perftrack.store import Store, default_url
 
@@ -173,7 +174,7 @@ class _Sweeping:
         if self.parcel:
             jobs, name = Jobs(self.address or ""), job_name(self.parcel[0].run)
             ship(jobs, name, self.parcel)
-            self.talk.say(f"job     {name} at {jobs.address} measures {len(self.parcel)} runs")
+            self.talk.say(f"job     {name} at {jobs.address} measures {counted(len(self.parcel), 'run')}")
 
     def all(self, chosen: Sequence[Commit], options: Sequence[RunOptions]) -> Iterator[Swept]:
         """What became of each; once one was stopped, the rest is left."""

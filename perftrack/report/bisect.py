@@ -86,12 +86,13 @@ def _spell(report: BisectReport, ratio: float) -> str:
 
 
 def _step(report: BisectReport) -> str:
+    commits = words.counted(report.commits, "commit")
     if report.of == "error":
-        return f"{_spell(report, report.step.point)} at {report.bad} than at {report.good}, {report.commits} commits"
+        return f"{_spell(report, report.step.point)} at {report.bad} than at {report.good}, {commits}"
     low, high = (spell(bound) for bound in (report.step.low, report.step.high))
     return (
         f"{spell(report.step.point)} at {report.bad} than at {report.good} (99 % interval {low} to {high}), "
-        f"{report.commits} commits, {report.rounds} rounds each"
+        f"{commits}, {words.counted(report.rounds, 'round')} each"
     )
 
 

@@ -1,5 +1,6 @@
 """Lines and columns for a given width, without colour: styled lines in, nothing is ever cut."""
 
+import re
 import textwrap
 import unicodedata
 from collections.abc import Sequence
@@ -9,6 +10,10 @@ from typing import Literal
 from perftrack.foreign import plain
 
 Style = Literal["", "bold", "dim", "red", "green", "yellow", "cyan"]
+
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=[%µ])")
+_TIE = "\ue000"
+"""Stands for a blank at which no line is broken; of the letters that have no meaning, so that no text has it."""
 
 Line = tuple[tuple[str, Style], ...]
 """Pieces of text, each in one style."""
@@ -40,16 +45,17 @@ def pad(text: str, width: int, *, right: bool = False) -> str:
 
 
 def wrap(text: str, width: int, indent: int = 0) -> list[str]:
-    """Broken at blanks only, every line indented; a word longer than the line stays whole."""
+    """Broken at blanks only, every line indented; a word longer than the line stays whole, a number keeps its unit."""
     blanks = " " * indent
-    return textwrap.wrap(
-        text,
+    lines = textwrap.wrap(
+        _BEFORE_UNIT.sub(_TIE, text),
         max(width, indent + 20),
         initial_indent=blanks,
         subsequent_indent=blanks,
         break_long_words=False,
         break_on_hyphens=False,
     )
+    return [one.replace(_TIE, " ") for one in lines]
 
 
 def entry(name: str, text: str, width: int) -> list[Line]:
@@ -84,7 +90,7 @@ def table(
     above = ""
     for cells in rows:
         if cells[0] != above:
-            lines.append(line(cells[0]))
+            lines += [line(one) for one in wrap(cells[0], width)]
             above = cells[0]
         lines.append(shown(cells))
     return lines

@@ -49,7 +49,7 @@ def text(report: NoiseReport, look: Look | None = None) -> str:
     """The table of noise, a line a device, what spoils measuring with its remedies, and what gave no number."""
     look = look or Look()
     lines: list[Line] = [
-        line(f"A/A  {report.head} against itself, {report.rounds} rounds", "bold"),
+        line(f"A/A  {report.head} against itself, {words.counted(report.rounds, 'round')}", "bold"),
         *entry("head", f"{report.head}  {report.head_subject}", look.width),
         line(),
         *(_table(report, look.width) if report.families else [line("nothing could be measured", "red")]),

@@ -10,7 +10,7 @@ from perftrack import stats
 from perftrack.foreign import plain
 from perftrack.judge.life import State, day
 from perftrack.report import words
-from perftrack.report.layout import Line, Look, entry, line, table, wrap
+from perftrack.report.layout import Line, Look, entry, fits, line, table, wrap
 from perftrack.report.text import draw
 
 SCHEMA = "perftrack.replay/1"
@@ -94,15 +94,23 @@ def text(report: ReplayReport, look: Look | None = None) -> str:
     look = look or Look()
     several = len({one.repo for one in report.told}) > 1
     lines: list[Line] = [
-        line(f"REPLAY  {report.series} series, {report.commits} commits {report.first}..{report.last}", "bold")
+        line(
+            f"REPLAY  {report.series} series, {words.counted(report.commits, 'commit')} {report.first}..{report.last}",
+            "bold",
+        )
     ]
     if report.told:
         cells = [_cells(one, several=several) for one in report.told]
-        lines += [line(), *table(COLUMNS, cells, look.width, align="llrrll"), line()]
+        if fits(COLUMNS, cells, look.width):
+            lines += [line(), *table(COLUMNS, cells, look.width, align="llrrll"), line()]
+        else:
+            below = [_below(one, several=several) for one in report.told]
+            lines += [line(), *table(BELOW, below, look.width, align="lllrrl"), line()]
     lines += entry("told", _counts(report.told), look.width)
     if report.told:
         delays = [one.delay for one in report.told]
-        said = f"{stats.median(delays):.0f} commits (median), {max(delays)} at most, {delays.count(0)} at once"
+        middle = words.counted(round(stats.median(delays)), "commit")
+        said = f"{middle} (median), {max(delays)} at most, {delays.count(0)} at once"
         lines += entry("delay", said, look.width)
     lines += entry("false", _false(report), look.width)
     lines += entry("suspect", _suspected(report), look.width)
@@ -115,6 +123,8 @@ def text(report: ReplayReport, look: Look | None = None) -> str:
 
 
 COLUMNS = ("commit", "told at", "delay", "change", "case", "remembered")
+BELOW = ("case", "commit", "told at", "delay", "change", "remembered")
+"""Of a table that is too wide: the case above the rest, no subject."""
 
 EXPLAINED = (
     "The rules of the history alone, each commit judged by what lay before it; nothing of this was stored. Delay = "
@@ -134,6 +144,12 @@ def _cells(one: Told, *, several: bool) -> list[str]:
         f"{one.suite}: {one.case} {one.variant} on {one.device_class}",
         known or words.NOT_KNOWN,
     ]
+
+
+def _below(one: Told, *, several: bool) -> list[str]:
+    _, seen, delay, change, case, known = _cells(one, several=several)
+    repo = f"{one.repo} " if several else ""
+    return [case, f"{repo}{one.commit} {day(one.committed_us)}", seen, delay, change, known]
 
 
 def _counts(told: Sequence[Told]) -> str:

@@ -63,7 +63,7 @@ def text(report: SweepReport, look: Look | None = None) -> str:
     counts = Counter(one.outcome for one in report.commits)
     told = ", ".join(f"{count} {name}" for name, count in counts.items()) or "nothing to measure"
     lines: list[Line] = [
-        line(f"SWEPT  {report.name}: {told}; {report.of} commits since {report.since}", "bold"),
+        line(f"SWEPT  {report.name}: {told}; {words.counted(report.of, 'commit')} since {report.since}", "bold"),
     ]
     if report.commits:
         lines += [line(), *table(COLUMNS, [_cells(one) for one in report.commits], look.width, align="lllrll")]

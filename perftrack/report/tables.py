@@ -27,9 +27,10 @@ def comparison(sides: Comparison, look: Look | None = None) -> str:
     """Two stored revisions, a table for each device class."""
     look = look or Look()
     lines: list[Line] = [line(f"{sides.left} -> {sides.right}", "bold")]
+    spare = (COMPARED.index("baseline µs"),)
     for name in dict.fromkeys(row.device_class for row in sides.rows):
         cells = compared([row for row in sides.rows if row.device_class == name])
-        lines += [line(), line(plain(name), "bold"), *table(COMPARED, cells, look.width, align="llrrrrl")]
+        lines += [line(), line(plain(name), "bold"), *table(COMPARED, cells, look.width, align="llrrrrl", spare=spare)]
     note = f"{len(sides.rows)} of {sides.total} shown. {plain(sides.note)} {words.FOOTER}"
     return draw([*lines, line(), *(line(one, "dim") for one in wrap(note, look.width))], look)
 
@@ -56,7 +57,8 @@ def history(series: History, look: Look | None = None) -> str:
     Below the sparkline are marked the revisions where another environment or method starts, or the level changed.
     """
     look = look or Look()
-    measured = [point for point in series.points if point.time_s is not None]
+    measured = {point.revision for point in series.points if point.time_s is not None}
+    every = {point.revision for point in series.points}
     what, values = drawn(series)
     last = values[-max(1, look.width - 2) :]
     cut = len(values) - len(last)
@@ -69,10 +71,10 @@ def history(series: History, look: Look | None = None) -> str:
     shown = f", the last {len(last)} drawn" if cut else ""
     title = f"{series.suite}: {series.case} {series.variant} on {series.device_class}"
     lines: list[Line] = [
-        line(plain(title), "bold"),
+        *(line(one, "bold") for one in wrap(plain(title), look.width)),
         line(chart.sparkline(last, unicode=look.unicode), "cyan"),
         *([line(marks, "yellow")] if marks else []),
-        line(f"{what}, {len(measured)} of {len(series.points)} revisions measured{shown}", "dim"),
+        line(f"{what}, {len(measured)} of {words.counted(len(every), 'revision')} measured{shown}", "dim"),
         line(),
     ]
     parts = segments(series)
@@ -146,8 +148,12 @@ def regressions(rows: Sequence[RegressionRow], look: Look | None = None) -> str:
     for row in rows:
         repo = f"{row.repo} " if several else ""
         found = plain(f"since {repo}{row.found} {day(row.found_us)} {row.found_subject}")
-        what = f"  {len(row.cases)} {'case' if len(row.cases) == 1 else 'cases'} on {row.device_class}, {found}"
-        lines.append(((f"{row.id:>4}  ", "dim"), (f"{row.state.value} {row.kind.value}", "bold"), (what, "")))
+        what = f"{row.state.value} {row.kind.value}"
+        first, *more = wrap(
+            f"{what}  {words.counted(len(row.cases), 'case')} on {row.device_class}, {found}", look.width, 6
+        )
+        lines.append(((f"{row.id:>4}  ", "dim"), (what, "bold"), (first[6 + len(what) :], "")))
+        lines += [line(text) for text in more]
         for one in row.cases:
             standing = "" if one.said == row.state.value else one.said
             said = plain(", ".join(filter(None, (f"{one.case} {one.variant}", one.size, one.why, standing))))

@@ -16,7 +16,7 @@ from perftrack.foreign import plain, spelled
 from perftrack.judge.life import State
 from perftrack.model import Verdict
 from perftrack.report import words
-from perftrack.report.layout import Line, Look, Style, entry, in_ascii, line, table, wrap
+from perftrack.report.layout import Line, Look, Style, cell_width, entry, in_ascii, line, table, wrap
 from perftrack.report.value import AccuracyRow, DeviceLine, Report, Row
 
 _LOG_WIDTH = 160
@@ -100,13 +100,7 @@ def _head(report: Report, width: int) -> list[Line]:
 
 def _block(row: Row, width: int) -> list[Line]:
     word = row.verdict.value.upper() if row.red else row.verdict.value
-    lines: list[Line] = [
-        (
-            (f"{word:<9} ", _STYLES.get(row.verdict, "yellow")),
-            (plain(f"{row.case} {row.variant}"), "bold"),
-            (f"  {plain(f'{row.suite} on {row.device_class}')}", "dim"),
-        )
-    ]
+    lines = _title(word, _STYLES.get(row.verdict, "yellow"), row, width)
     cause = f"{row.cause.value}: " if row.cause.value else ""
     said = [words.evidence(row), cause + words.numbers(row), row.why, row.message if row.change else ""]
     known = [one.text for one in row.regressions]
@@ -116,13 +110,18 @@ def _block(row: Row, width: int) -> list[Line]:
 
 
 def _accuracy_block(row: AccuracyRow, width: int) -> list[Line]:
-    head: Line = (
-        ("accuracy  ", "yellow"),
-        (plain(f"{row.case} {row.variant}"), "bold"),
-        (f"  {plain(f'{row.suite} on {row.device_class}')}", "dim"),
-    )
+    lines = _title("accuracy", "yellow", row, width)
     said = [words.accuracy(row), words.baseline_errors(row), *(one.text for one in row.regressions)]
-    return [head, *_said(said, row.next, width)]
+    return [*lines, *_said(said, row.next, width)]
+
+
+def _title(word: str, style: Style, row: Row | AccuracyRow, width: int) -> list[Line]:
+    """The verdict and what it is about; where that is too wide, the suite and the device class on a second line."""
+    name, where = plain(f"{row.case} {row.variant}"), plain(f"{row.suite} on {row.device_class}")
+    first: Line = ((f"{word:<9} ", style), (name, "bold"))
+    if 12 + cell_width(name) + cell_width(where) <= width:
+        return [(*first, (f"  {where}", "dim"))]
+    return [first, line(" " * 10 + where, "dim")]
 
 
 def _said(parts: Sequence[str], command: str, width: int) -> list[Line]:

@@ -100,6 +100,11 @@ def evidence(row: Row) -> str:
     return ", ".join(parts)
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 result`, `2 results`."""
+    return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
 def numbers(row: Row) -> str:
     """Both times and the speedups, base -> head; empty where nothing was timed."""
     own = moved(microseconds(row.base_s), microseconds(row.head_s))

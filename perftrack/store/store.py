@@ -229,7 +229,7 @@ class Store:
         if found:
             raise UsageError(f"run {text!r} is ambiguous: {_some(found)}; give more digits")
         newest = self.read(lambda connection: read.newest_runs(connection, repo=None, last=3))
-        there = f"the newest are {_some(newest)}" if newest else "it has none yet"
+        there = f"the newest are {_some([uid[:8] for uid in newest])}" if newest else "it has none yet"
         raise UsageError(f"{self.label} has no run {text!r}; {there}")
 
     def latest_run(self, repo: str | None = None) -> str | None:

@@ -169,3 +169,11 @@ def living_in(own_tmp: Path) -> Callable[[], list[str]]:
 @pytest.fixture
 def command() -> str:
     return COMMAND
+
+
+@pytest.fixture(scope="session")
+def demo_db(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `perftrack demo` makes; tests that write copy it."""
+    path = tmp_path_factory.mktemp("demo") / "demo.db"
+    subprocess.run([COMMAND, "demo", "--db", str(path)], check=True, capture_output=True, timeout=120)
+    return path

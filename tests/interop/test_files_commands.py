@@ -38,7 +38,7 @@ def test_what_cannot_be_read_is_said_on_stderr_and_ends_with_4(run, write):
     assert done.return_value == 4
     assert "record 2, byte " in done.stderr
     assert '`stats.median` is "x", not a number (cannot be read)' in done.stderr
-    assert "1 results of" in done.stdout
+    assert "1 result of" in done.stdout
 
 
 def test_nothing_to_store_ends_with_4(run, write):
@@ -51,7 +51,7 @@ def test_one_bad_file_among_several_ends_with_2(run, write):
     done = run("import", write(b"hello", "bad.txt"), write(pytest_file(pytest_record("a")), "good.json"))
     assert done.return_value == 2
     assert "bad.txt cannot be told: give --format" in done.stderr
-    assert "good.json: 1 results" in done.stdout
+    assert "good.json: 1 result " in done.stdout
 
 
 def test_a_format_can_be_named(run, write):

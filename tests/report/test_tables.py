@@ -134,7 +134,7 @@ def test_history_in_ascii_and_of_nothing():
 
 def test_a_baseline_s_history_is_that_of_its_time():
     series = History(suite="s", case="c", device_class="d", variant="unfused", points=(point(1, speedup=None),))
-    assert "time, 1 of 1 revisions measured" in tables.history(series)
+    assert "time, 1 of 1 revision measured" in tables.history(series)
 
 
 def test_a_long_history_draws_its_end_and_says_so():

@@ -199,8 +199,8 @@ def test_samples_expire_into_quantiles_and_nothing_else_does(store: Store, url: 
         results, rounds, findings = database.results(), database.rounds(uid), store.load_run(uid).findings
 
         dry = _db("prune", "--dry-run", "--db", url).output.splitlines()
-        assert dry[0].startswith("raw samples of 6 measurements in 1 runs would expire: ")
-        assert dry[1].startswith("1 runs as old were never completed and keep theirs")
+        assert dry[0].startswith("raw samples of 6 measurements in 1 run would expire: ")
+        assert dry[1].startswith("1 run as old, never completed: samples kept (`perftrack submit --resume RUN`)")
         assert store.jobs(uid)[0].measurements[0].samples_s
 
         done = _db("prune", "--db", url).output.splitlines()
