@@ -15,6 +15,7 @@ from perftrack.store.value import RunEntry
 from perftrack.web.page import Page, Query
 
 _OPEN_SHOWN = 10
+_BROKEN = frozenset({"failed", "wrong"})
 _NO_VERDICT = frozenset({"missing", "unstable", "infra"})
 
 
@@ -23,7 +24,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
 
     device_class: str
     word: str
-    """red, incomplete, accepted (nothing red but what people accepted), good, or first (nothing to compare with)."""
+    """red, incomplete, failing (nothing red, but what failed or was wrong before still is), accepted (nothing red but
+    what people accepted), good, or first (nothing to compare with)."""
     red: int
     accepted: int
     """Candidates that would be red but for what people said of them."""
@@ -137,6 +139,8 @@ def _cell(entry: RunEntry, name: str, tallies: Sequence[Tally], silenced: int) -
         word = "red"
     elif unsure or entry.run.state != "complete" or any(text.startswith("head ") for text in entry.run.problems):
         word = "incomplete"
+    elif not accepted and _BROKEN & counts.keys():
+        word = "failing"
     elif accepted:
         word = "accepted"
     else:

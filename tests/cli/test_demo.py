@@ -10,7 +10,9 @@ from perftrack.judge.life import State
 from perftrack.model import Revision, Run, RunOptions, Verdict
 from perftrack.pipeline import demo, life, reports
 from perftrack.store import Store
+from perftrack.web.page import Query
 from perftrack.web.publish import publish
+from perftrack.web.status import status
 
 
 @pytest.fixture
@@ -53,6 +55,15 @@ def test_what_it_planted_is_what_the_rules_find(store, told):
     }
     assert benchmarks(told, Verdict.FAILED) == {(position, "layer_norm") for position in (45, 46, 47)}
     assert benchmarks(told, Verdict.FASTER) == {(26, "softmax"), (40, "add_mul_relu")}
+
+
+def test_what_still_fails_is_not_called_good(store):
+    shown = status(store, Query({"last": "60"})).data
+    words = {(line.head_subject, cell.device_class): cell.word for line in shown.runs for cell in line.cells}
+    large = "synthetic-large-141G"
+    assert words["layer_norm: two rows a block", large] == "red"
+    assert words["synthetic commit 47", large] == words["synthetic commit 48", large] == "failing"
+    assert words["revert: layer_norm: two rows a block", large] == "good"
 
 
 def test_the_creep_is_in_no_verdict_and_in_the_history(store, told):
