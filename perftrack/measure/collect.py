@@ -8,10 +8,8 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 from pathlib import Path
-from typing import IO
 
 import msgspec
 
@@ -20,6 +18,8 @@ from perftrack.errors import InfrastructureError, SuiteError
 from perftrack.measure.pipe import PrivatePipe
 from perftrack.measure.tree import Workspace, find_suites, isolate_harness
 from perftrack.model import Case
+
+_KEPT_BYTES = 1 << 16
 
 
 class Collected(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,23 +67,48 @@ def collect_tree(root: Path, suite_paths: tuple[str, ...], *, timeout_s: float =
 
 def _ask(request: _Request, timeout_s: float) -> list[_Line]:
     """One child's answers; the last may be a problem made here, for the suite that ended the child."""
-    with tempfile.TemporaryFile() as stderr:
-        child = subprocess.Popen(
-            [sys.executable, "-P", "-s", "-m", "perftrack.measure.collect"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
-        )
-        with child:
-            answers, at, late = _converse(child, request, timeout_s)
-        if at:
-            answers.append(
-                _Line(suite=at, problem=f"suite {at}: its import {_ending(child.returncode, late, timeout_s)}")
-            )
-        if not answers:
-            raise InfrastructureError(f"collecting {request.root} failed: {_last_line(stderr)}")
-        return answers
+    said = _Said()
+    child = subprocess.Popen(
+        [sys.executable, "-P", "-s", "-m", "perftrack.measure.collect"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=said.end,
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
+    )
+    said.listen()
+    with child:
+        answers, at, late = _converse(child, request, timeout_s)
+    if at:
+        answers.append(_Line(suite=at, problem=f"suite {at}: its import {_ending(child.returncode, late, timeout_s)}"))
+    if not answers:
+        raise InfrastructureError(f"collecting {request.root} failed: {said.last_line()}")
+    return answers
+
+
+class _Said:
+    """The end of what a child prints: a suite may print without end, and to a file that would fill the disk."""
+
+    def __init__(self) -> None:
+        self._source, self.end = os.pipe()
+        self._text = bytearray()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+
+    def listen(self) -> None:
+        """Begin, once the child has its end of the pipe."""
+        os.close(self.end)
+        self._thread.start()
+
+    def last_line(self) -> str:
+        """Of a child that has ended; what it started itself may still print."""
+        self._thread.join(1.0)
+        lines = self._text.decode(errors="replace").strip().splitlines()
+        return lines[-1] if lines else "the child said nothing"
+
+    def _read(self) -> None:
+        while data := os.read(self._source, _KEPT_BYTES):
+            self._text += data
+            del self._text[:-_KEPT_BYTES]
+        os.close(self._source)
 
 
 def _converse(child: "subprocess.Popen[bytes]", request: _Request, timeout_s: float) -> tuple[list[_Line], str, bool]:
@@ -124,12 +149,6 @@ def _ending(code: int, late: bool, timeout_s: float) -> str:  # noqa: FBT001 - a
     if code < 0:
         return f"ended the process by {signal.Signals(-code).name}"
     return f"ended the process with exit code {code}"
-
-
-def _last_line(stderr: IO[bytes]) -> str:
-    stderr.seek(0)
-    lines = stderr.read().decode(errors="replace").strip().splitlines()
-    return lines[-1] if lines else "the child said nothing"
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from perftrack.declare import NEVER_GATED
-from perftrack.errors import IncompleteError, StoppedError, StoreAwayError
+from perftrack.errors import IncompleteError, PoolError, StoppedError, StoreAwayError
 from perftrack.judge.confirm import FAMILY_ALPHA, Key, settle, suspects
 from perftrack.judge.paired import compare
 from perftrack.judge.summary import summarize
@@ -86,6 +86,7 @@ class Execution:
                     methods=options.methods,
                     seed=options.seed,
                     case_timeout_s=options.case_timeout_s,
+                    gives_way=options.sweep is not None,
                 ) as pool,
             ):
                 self._admit(pool)
@@ -103,6 +104,12 @@ class Execution:
             if self._begun:
                 self._finish("interrupted", [], [])
             raise
+        except PoolError as error:
+            if not self._begun:
+                raise
+            self._finish("interrupted", [], [])
+            how = "the same command" if options.sweep else f"`perftrack submit --resume {self.run.uid[:8]}`"
+            raise PoolError(f"{error}; what was measured is kept: {how} goes on") from error
         self.summaries = self._summaries(pairs, range(1, 1 + options.rounds + options.confirm_rounds))
         self.finish()
         return True
@@ -170,6 +177,7 @@ class Execution:
         if not jobs:
             return
         cases = {(job.case.suite, job.case.key, job.device_class): job.case for job in jobs}
+        self.store.declare(cases.values())
         costs = self.store.costs(self.run.repo)
         expected = [
             msgspec.structs.replace(job, expected_s=len(job.sides) * costs.get(job.identity[:3], 0.0)) for job in jobs

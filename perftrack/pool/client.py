@@ -20,12 +20,16 @@ from perftrack.model import Backend, DeviceReport, Job, JobResult, Method, Side,
 from perftrack.pool.card import CHILD
 from perftrack.pool.child_environment import import_path
 from perftrack.pool.child_process import Limits
+from perftrack.pool.ray_session import listens
 from perftrack.pool.talk import Broken, Drained, Joined, Note, Progress, Ready, Reply, Request, Result, Start, Work
 
 Event = JobResult | Progress | Note | Joined
 """What a run yields. A job result that is repeated is followed by one with a higher attempt; the last one counts."""
 
 _CLOSE_S = 12.0
+_ENDED_BY_RAY = frozenset({"exit code 1", f"signal {int(signal.SIGABRT)}"})
+"""How Ray, without an exception, ends a driver that has lost its head; our own faults end it with another code."""
+
 _LOG_LINES = 8
 _MAX_FOLDER = 40
 """Ray's sockets lie 65 characters deeper, and a socket's path has at most 107."""
@@ -36,6 +40,7 @@ class Pool:
 
     `address`: None (RAY_ADDRESS, else a Ray of its own), `local`, or `host:port` of a cluster this machine is in.
     `want`: device class (glob), `cpu`, or empty for every GPU there is, else the CPU.
+    `gives_way`: between jobs, to pools that do not and that wait for a device of the same cluster.
     """
 
     def __init__(
@@ -50,6 +55,7 @@ class Pool:
         case_timeout_s: float,
         child: Sequence[str] = CHILD,
         limits: Limits | None = None,
+        gives_way: bool = False,
     ) -> None:
         limits = limits or Limits(case_s=case_timeout_s, silence_s=max(60.0, case_timeout_s / 2))
         self._address = resolve_address(address)
@@ -62,6 +68,7 @@ class Pool:
             seed=seed,
             folder="",
             limits=limits,
+            gives_way=gives_way,
             child=tuple(child),
         )
         self._folder = Path()
@@ -167,6 +174,9 @@ class Pool:
     def _lost(self) -> PoolError:
         """The host is gone: its exit and the last lines of its log."""
         code = _exit_code(self._alive(), _CLOSE_S)
+        if self._address != "local" and code in _ENDED_BY_RAY:
+            why = "does not answer" if listens(self._address) else "has been restarted and does not know this run"
+            return PoolError(f"the head of the Ray cluster at {self._address} {why}")
         try:
             lines = (self._folder / "host.log").read_text(errors="replace").strip().splitlines()[-_LOG_LINES:]
         except OSError:

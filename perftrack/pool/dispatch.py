@@ -12,6 +12,7 @@ import msgspec
 from perftrack.model import Backend, DeviceReport, Job, JobResult, Method, Status
 from perftrack.pool.blame import DEVICE_ERRORS, Ending, History, Party, classify, decide, describe
 from perftrack.pool.child_process import Limits
+from perftrack.pool.giving_way import changes
 from perftrack.pool.lease import CardEvent, Doing, Finished, Lease, Lost
 from perftrack.pool.membership import Membership
 from perftrack.pool.talk import Drained, Joined, Note, Progress, Reply, Result
@@ -51,6 +52,7 @@ class Dispatcher:
         membership: Membership,
         replace: Callable[[Worker], None],
         recruit: Callable[[Worker], None],
+        ask_again: Callable[[Worker], None],
     ) -> None:
         self._ray = ray
         self._workers = workers
@@ -60,6 +62,9 @@ class Dispatcher:
         self._membership = membership
         self._replace = replace
         self._recruit = recruit
+        self._ask_again = ask_again
+        self._unfit = {worker.uuid for worker in workers if worker.report and worker.report.problem}
+        """UUIDs of devices that are not used, or not any more; that has been said."""
         self._waiting = Waiting()
         self._histories: dict[tuple[str, str, str, int], History] = {}
 
@@ -70,8 +75,11 @@ class Dispatcher:
             self._look_around()
             self._give_work()
             busy = {worker.reply: worker for worker in self._workers if worker.reply is not None}
-            if not busy:
+            if all(worker.away for worker in busy.values()) and not self._waits_for_return():
                 break
+            if not busy:
+                time.sleep(_WAIT_S)
+                continue
             ready, _ = self._ray.wait(list(busy), num_returns=1, timeout=_WAIT_S)
             for reply in ready:
                 self._hear(busy[reply])
@@ -94,6 +102,32 @@ class Dispatcher:
             worker = self._membership.recruit(place)
             self._recruit(worker)
             self._workers.append(worker)
+        self._give_way()
+
+    def _waits_for_return(self) -> bool:
+        """Whether there is work for devices that were given away."""
+        return bool(self._waiting) and any(worker.away for worker in self._workers)
+
+    def _give_way(self) -> None:
+        """Devices go to submissions that wait for them, and are asked for again once nobody waits."""
+        found = changes(self._workers, self._membership.waited_for())
+        for worker in found.park:
+            self._park(worker)
+        for worker in found.ask_again:
+            self._ask_again(worker)
+        if self._workers and all(
+            worker.away for worker in self._workers
+        ):  # a sign of life, at which a run can be stopped
+            self._emit(Progress(device_class="", device_uuid="", case_key="for a submission to end", what="waits"))
+
+    def _park(self, worker: Worker) -> None:
+        """Give its device away; what it had not finished goes to others, or waits."""
+        self._look_again(worker)
+        rest = tuple(worker.outstanding.values())
+        if worker.usable:
+            self._emit(Note(text=f"device {worker.uuid} ({worker.device_class}) gives way to a submission"))
+        worker.park()
+        self._waiting.back(rest)
 
     def _part(self, worker: Worker) -> None:
         """Its node is gone."""
@@ -140,12 +174,14 @@ class Dispatcher:
         if report.problem:  # it keeps its device, which would be handed out again
             worker.report = report
             device = report.device
-            self._emit(Note(text=f"{device.device_class} on {device.node} is left out: {report.problem}"))
+            if device.uuid not in self._unfit:
+                self._emit(Note(text=f"{device.device_class} on {device.node} is left out: {report.problem}"))
+            self._unfit.add(device.uuid)
             return
         others = [other for other in self._workers if other is not worker]
         objection = self._membership.objection(report, others)
         if objection is None:
-            worker.report = report
+            worker.report, worker.held = report, report.device.uuid in self._unfit
             if self._membership.is_new(report):
                 self._emit(Joined(report=report))
             return
@@ -171,6 +207,8 @@ class Dispatcher:
                 job = worker.outstanding.pop((result.suite, result.case_key))
                 self._waiting.learn(job, result)
                 self._finish(worker, job, result, event.cuda_error)
+                if worker.leaving:
+                    self._park(worker)
             case Lost():
                 worker.doing = None
                 for job in event.jobs:
@@ -222,6 +260,7 @@ class Dispatcher:
 
     def _hold(self, worker: Worker, why: str) -> None:
         worker.held = True
+        self._unfit.add(worker.uuid)
         self._emit(Note(text=f"device {worker.uuid} ({worker.device_class}) is not used any more: {why}"))
 
     def _end_lease(self, worker: Worker, ending: Ending | None = None) -> None:
@@ -289,7 +328,7 @@ class Dispatcher:
     def _end_silent(self) -> None:
         limit_s = self._plan.limits.longest_silence_s + _GRACE_S
         for worker in self._workers:
-            if worker.reply is not None and time.monotonic() - worker.heard_at > limit_s:
+            if worker.reply is not None and not worker.away and time.monotonic() - worker.heard_at > limit_s:
                 worker.heard_at = time.monotonic()
                 worker.kill()
 

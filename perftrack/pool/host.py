@@ -9,6 +9,7 @@ import shutil
 import signal
 import sys
 import threading
+import traceback
 from pathlib import Path
 from queue import SimpleQueue
 from types import ModuleType
@@ -104,10 +105,11 @@ def serve(line: Line, start: Start) -> None:
 
     with ray_session(start.address, folder) as ray:
         signal.signal(signal.SIGTERM, line.stop)  # Ray has put its own there
-        workers = gather(ray, start.want, setup=setup, limits=start.limits, emit=line.say)
+        workers = gather(ray, start.want, setup=setup, limits=start.limits, emit=line.say, gives_way=start.gives_way)
         try:
             line.say(Ready(reports=tuple(worker.report for worker in workers if worker.report)))
-            _work(ray, line, start, workers, Membership(ray, workers, setup))
+            gives_way = start.gives_way and start.address != "local"
+            _work(ray, line, start, workers, Membership(ray, workers, setup, gives_way=gives_way))
         finally:
             for worker in workers:
                 worker.kill()
@@ -118,6 +120,9 @@ def _work(ray: ModuleType, line: Line, start: Start, workers: list[Worker], memb
 
     def replace(worker: Worker) -> None:
         worker.replace(start.trees, tars)
+
+    def ask_again(worker: Worker) -> None:
+        worker.ask_again(start.trees, tars)
 
     def recruit(worker: Worker) -> None:
         worker.take_over(start.trees, tars)
@@ -132,6 +137,7 @@ def _work(ray: ModuleType, line: Line, start: Start, workers: list[Worker], memb
         membership=membership,
         replace=replace,
         recruit=recruit,
+        ask_again=ask_again,
     )
     while isinstance(request := line.next(), Work):
         if not tars:
@@ -175,6 +181,9 @@ def main() -> None:
         serve(line, start)
     except PerftrackError as error:
         line.say(Broken(error="usage" if isinstance(error, UsageError) else "pool", text=str(error)))
+    except Exception:  # noqa: BLE001 - told apart from Ray's own ends, which have other codes
+        traceback.print_exc()
+        sys.exit(os.EX_SOFTWARE)
     finally:
         if line.stopped():  # else the client still wants to read the log
             shutil.rmtree(start.folder, ignore_errors=True)

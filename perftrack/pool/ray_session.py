@@ -97,12 +97,24 @@ def visible_gpus() -> int:
     return min(count, hidden)
 
 
-def _knock(address: str) -> None:
-    """PoolError at once where nobody listens; Ray itself tries for minutes and may end the process."""
+def head_answers(ray: ModuleType) -> bool:
+    """Whether somebody listens where the head of the cluster is."""
+    return listens(ray.get_runtime_context().gcs_address) is None
+
+
+def listens(address: str, timeout_s: float = 1.0) -> OSError | None:
+    """None where somebody listens at `host:port`, else why not."""
     host, _, port = address.rpartition(":")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), _CONNECT_S).close()
+        socket.create_connection((host.strip("[]"), int(port)), timeout_s).close()
     except OSError as error:
+        return error
+    return None
+
+
+def _knock(address: str) -> None:
+    """PoolError at once where nobody listens; Ray itself tries for minutes and may end the process."""
+    if error := listens(address, _CONNECT_S):
         raise PoolError(
             f"no Ray cluster answers at {address}: {error.strerror or error}; start one or unset RAY_ADDRESS"
         ) from error

@@ -8,11 +8,13 @@ import time
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from types import ModuleType
+from typing import Any
 
 from perftrack.errors import PoolError, UsageError
 from perftrack.model import DeviceReport
 from perftrack.pool.card import CardSetup
 from perftrack.pool.child_process import Limits
+from perftrack.pool.giving_way import SOON_S, put_up
 from perftrack.pool.talk import Note
 from perftrack.pool.versions import difference, usual
 from perftrack.pool.worker import Place, Worker
@@ -20,16 +22,26 @@ from perftrack.pool.worker import Place, Worker
 PLACE_S = 60.0
 """How long a Card waits for its device to be free before it is left out."""
 
+_LONG_S = 3600.0
+"""How long a sweep waits for its first device, which others may have."""
+
 
 def gather(
-    ray: ModuleType, want: str, *, setup: Callable[[Place], CardSetup], limits: Limits, emit: Callable[[Note], None]
+    ray: ModuleType,
+    want: str,
+    *,
+    setup: Callable[[Place], CardSetup],
+    limits: Limits,
+    emit: Callable[[Note], None],
+    gives_way: bool = False,
 ) -> list[Worker]:
     """The workers whose device class matches `want` (a glob, `cpu`, or empty: GPUs if there are any, else CPUs).
 
     What keeps a device out is a Note, or part of the PoolError where none is left.
     """
     problems: list[str] = []
-    workers = _alike(_wanted(ray, want, setup, limits, problems), problems)
+    asked = _Asked(ray, setup, limits, problems, gives_way=gives_way)
+    workers = _alike(_wanted(ray, want, asked), problems)
     if not any(worker.usable for worker in workers):
         problems += [f"{w.report.device.device_class}: {w.report.problem}" for w in workers if w.report]
         raise PoolError(f"no usable device in the pool ({'; '.join(problems) or 'it has neither GPUs nor CPUs'})")
@@ -38,14 +50,12 @@ def gather(
     return workers
 
 
-def _wanted(
-    ray: ModuleType, want: str, setup: Callable[[Place], CardSetup], limits: Limits, problems: list[str]
-) -> list[Worker]:
+def _wanted(ray: ModuleType, want: str, asked: "_Asked") -> list[Worker]:
     found = places(ray)
     gpus = [place for place in found if place.backend == "cuda"]
     cpus = [place for place in found if place.backend == "cpu"]
     on_cpu = want.lower().startswith("cpu") or not (want or gpus)  # as all classes of CPUs do
-    workers = _identified(ray, cpus if on_cpu else gpus or cpus, setup, limits, problems)
+    workers = asked.identified(cpus if on_cpu else gpus or cpus)
     if want in ("", "cpu"):
         return workers
     matching = [w for w in workers if w.report and fnmatchcase(_class(w.report).lower(), want.lower())]
@@ -87,33 +97,57 @@ def places(ray: ModuleType) -> list[Place]:
     return found
 
 
-def _identified(
-    ray: ModuleType,
-    at: Sequence[Place],
-    setup: Callable[[Place], CardSetup],
-    limits: Limits,
-    problems: list[str],
-) -> list[Worker]:
-    """A worker at each place that could name its device; two of one device are one."""
-    waiting = {}
-    for place in at:
-        worker = Worker(ray, place, setup(place))
-        worker.identify()
-        waiting[worker.reply] = worker
-    workers: list[Worker] = []
-    deadline = time.monotonic() + PLACE_S + limits.start_s
-    while waiting and (rest := deadline - time.monotonic()) > 0:
-        ready, _ = ray.wait(list(waiting), num_returns=1, timeout=rest)
-        for reply in ready:
-            worker = waiting.pop(reply)
-            if problem := _answer(ray, worker, workers):
-                problems.append(problem)
-            else:
-                workers.append(worker)
-    for worker in waiting.values():
-        problems.append(f"a {worker.place.backend} device of node {worker.place.node} was not free and is left out")
-        worker.kill()
-    return workers
+class _Asked:
+    """Places that are asked for their devices."""
+
+    def __init__(
+        self,
+        ray: ModuleType,
+        setup: Callable[[Place], CardSetup],
+        limits: Limits,
+        problems: list[str],
+        *,
+        gives_way: bool,
+    ) -> None:
+        self._ray, self._setup, self._problems, self._gives_way = ray, setup, problems, gives_way
+        self._began_s = time.monotonic()
+        self._patience_s = PLACE_S + limits.start_s
+
+    def identified(self, at: Sequence[Place]) -> list[Worker]:
+        """A worker at each place that could name its device; two of one device are one."""
+        waiting: dict[Any, Worker] = {}
+        for place in at:
+            worker = Worker(self._ray, place, self._setup(place))
+            worker.identify()
+            waiting[worker.reply] = worker
+        workers: list[Worker] = []
+        self._hear(waiting, workers, until=SOON_S)
+        sign = None
+        if waiting and not self._gives_way:
+            sign = put_up(self._ray, [worker.place for worker in waiting.values()])
+        self._hear(waiting, workers, until=self._patience_s)
+        if self._gives_way and not any(worker.usable for worker in workers):
+            self._hear(waiting, workers, until=_LONG_S)
+        if sign is not None:
+            self._ray.kill(sign)
+        for worker in waiting.values():
+            where = f"of node {worker.place.node} was not free and is left out"
+            self._problems.append(f"a {worker.place.backend} device {where}")
+            worker.kill()
+        return workers
+
+    def _hear(self, waiting: dict[Any, Worker], workers: list[Worker], *, until: float) -> None:
+        """Take answers until so many seconds after the beginning; who answered is no longer waited for."""
+        while waiting and (rest := self._began_s + until - time.monotonic()) > 0:
+            ready, _ = self._ray.wait(list(waiting), num_returns=1, timeout=rest)
+            for reply in ready:
+                worker = waiting.pop(reply)
+                if problem := _answer(self._ray, worker, workers):
+                    self._problems.append(problem)
+                else:
+                    workers.append(worker)
+                    if worker.usable and until > self._patience_s:
+                        return
 
 
 def _answer(ray: ModuleType, worker: Worker, known: Sequence[Worker]) -> str:

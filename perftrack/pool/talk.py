@@ -22,6 +22,8 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="st
     folder: str
     """Folder of the embedded Ray and its workers; whoever ends last removes it."""
     limits: Limits
+    gives_way: bool = False
+    """To submissions that wait for a device, as a sweep does."""
     child: tuple[str, ...] = CHILD
 
 

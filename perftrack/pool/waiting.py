@@ -35,6 +35,9 @@ class Waiting:
         self._costs_s: dict[_Case, float] = {}
         self._homes: dict[_Case, str] = {}
 
+    def __bool__(self) -> bool:
+        return bool(self._rounds or self._portions)
+
     def add(self, jobs: Iterable[Job]) -> None:
         """Plan jobs, round by round."""
         self._rounds += _rounds(jobs)

@@ -40,6 +40,10 @@ class Worker:
         self.disturbed: list[Job] = []
         """Jobs of the current lease in which the device was disturbed."""
         self.doing: Doing | None = None
+        self.leaving = False
+        """It gives way as soon as the job at hand has ended."""
+        self.away = False
+        """It gave way: it has no device and, once it has asked for one again, waits as long as that takes."""
         self.heard_at = time.monotonic()
         self._actor = self._start()
 
@@ -62,6 +66,11 @@ class Worker:
     def usable(self) -> bool:
         """It has a device that may be measured."""
         return self.report is not None and not self.report.problem and not self.held
+
+    @property
+    def starting(self) -> bool:
+        """It is asked for its device."""
+        return self.reply is not None and self.lease is None
 
     @property
     def uuid(self) -> str:
@@ -91,6 +100,17 @@ class Worker:
         self.outstanding = {(job.case.suite, job.case.key): job for job in lease.jobs}
         self._call(self._actor.run.options(num_returns="streaming").remote(lease))
 
+    def park(self) -> None:
+        """Give the device to whoever waits for it; another one may come back."""
+        self.kill()
+        self.idle()
+        self.report, self.held, self.away = None, False, True
+
+    def ask_again(self, archives: dict[Side, TreeArchive], tars: Sequence[Any]) -> None:
+        """Wait for a device after having given way."""
+        self.replace(archives, tars)
+        self.away = True
+
     def replace(self, archives: dict[Side, TreeArchive], tars: Sequence[Any]) -> None:
         """A new Card in the place of one that died."""
         self._actor = self._start()
@@ -111,6 +131,7 @@ class Worker:
         """It is done with its call."""
         self.reply = self.lease = self.doing = None
         self.outstanding, self.disturbed = {}, []
+        self.leaving = self.away = False
 
     def kill(self) -> None:
         """End its process at once; its child dies with it."""

@@ -5,7 +5,8 @@ import sys
 import zlib
 from array import array
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import lru_cache
+from typing import Any, cast
 
 import msgspec
 
@@ -44,6 +45,12 @@ def unpack_floats(data: bytes) -> tuple[float, ...]:
 
 def pack_ints(values: Sequence[int]) -> bytes:
     """Encoding 1 of int32 values."""
+    return _packed_ints(tuple(values))
+
+
+@lru_cache(maxsize=64)
+def _packed_ints(values: tuple[int, ...]) -> bytes:
+    """Remembered: the blocks of most measurements are the same."""
     return _packed("i", values)
 
 
@@ -69,14 +76,26 @@ def refuse_unstorable(value: object, path: str) -> None:
     """
     if isinstance(value, msgspec.Struct):
         for name in value.__struct_fields__:
-            refuse_unstorable(getattr(value, name), f"{path}.{name}")
+            if not _is_plain(field := getattr(value, name)):
+                refuse_unstorable(field, f"{path}.{name}")
     elif isinstance(value, Mapping):
         for key, item in value.items():
-            refuse_unstorable(item, f"{path}[{key!r}]")
+            if not _is_plain(item):
+                refuse_unstorable(item, f"{path}[{key!r}]")
     elif isinstance(value, tuple | list):
         _refuse_in_sequence(value, path)
     else:
         _refuse_scalar(value, path)
+
+
+def _is_plain(value: object) -> bool:
+    """Whether it can be stored, as far as that is seen at once: so are nearly all fields of every job."""
+    kind = type(value)
+    if kind is float:
+        return math.isfinite(cast("float", value))
+    if kind is int:
+        return value in _INT64
+    return value is None or kind is bool or (kind is str and cast("str", value).isascii())
 
 
 def _refuse_in_sequence(values: Sequence[Any], path: str) -> None:

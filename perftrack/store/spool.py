@@ -48,7 +48,6 @@ class Spool:
 
         StoreError where it could not be stored anyway, or the file cannot be written either.
         """
-        refuse_unfit(case, attempt, device)
         if time.monotonic() >= self._again_s:
             try:
                 self._replay()
@@ -59,6 +58,7 @@ class Spool:
             else:
                 self._again_s = 0.0
                 return True
+        refuse_unfit(case, attempt, device)
         self._keep(msgspec.json.encode(_Line(case=case, attempt=attempt, device=device), enc_hook=float) + b"\n")
         return False
 

@@ -1,6 +1,6 @@
 """The store as the rest of perftrack sees it: structs in, structs out."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
@@ -132,11 +132,12 @@ class Store:
         """Store a run; False, and nothing changed, where it is stored already."""
         return self._writer.begin_run(new)
 
-    def add_job(self, run_uid: str, case: Case, attempt: JobResult, device: Device) -> bool:
-        """Store one attempt, whole, in one transaction; False where the same is stored already.
+    def declare(self, cases: Collection[Case]) -> None:
+        """Make the cases known whose jobs will be added; only faster than leaving that to `add_job`."""
+        self._writer.declare(cases)
 
-        StoreError where the same (run, case, device class, round, attempt) is stored with other content.
-        """
+    def add_job(self, run_uid: str, case: Case, attempt: JobResult, device: Device) -> bool:
+        """Store one attempt in one transaction; False where it is stored already, StoreError where another one is."""
         return self._writer.add_job(run_uid, case, attempt, device)
 
     def finish_run(

@@ -5,7 +5,7 @@ from the attempts, so finishing a run again replaces them, whole, and with them 
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -76,6 +76,12 @@ class Writer:
             return False
 
         return self._door.write(work)
+
+    def declare(self, cases: Collection[Case]) -> None:
+        """Store what a tree says of cases before their jobs: together that is two transactions, with each job two."""
+        for case in cases:
+            pack.refuse_unstorable(case, f"{case.suite} {case.key}: case")
+        self._dimensions.declarations(cases)
 
     def add_job(self, run_uid: str, case: Case, attempt: JobResult, card: Device) -> bool:
         """Store one attempt, whole, in one transaction; False where the same is stored already."""

@@ -61,6 +61,7 @@ class SimulatedDevice:
         self.outstanding: dict[Any, Job] = {}
         self.disturbed: list[Job] = []
         self.doing: Doing | None = None
+        self.leaving = self.away = self.starting = False
         self.heard_at = time.monotonic()
         self.busy_s = 0.0
         self._events: list[Any] = []
@@ -123,6 +124,10 @@ class Unchanging:
 
     def look(self, *, now: bool = False) -> None:
         """There is nothing to see."""
+
+    def waited_for(self) -> dict[Any, int]:
+        """Nobody waits."""
+        return {}
 
 
 def report(number: int) -> DeviceReport:
@@ -194,6 +199,7 @@ def coordinate(count: int) -> None:
         membership=Unchanging(),
         replace=lambda worker: None,
         recruit=lambda worker: None,
+        ask_again=lambda worker: None,
     )
     began = time.process_time()
     dispatcher.run(jobs)
@@ -228,6 +234,7 @@ def store(count: int) -> None:
     with TemporaryDirectory() as folder, Store.open(f"{folder}/perf.db") as opened:
         opened.begin_run(run)
         began = time.process_time()
+        opened.declare(cases)
         for number, line in enumerate(lines):
             reply = decoder.decode(line)
             opened.add_job(run.uid, jobs[number].case, reply.result, devices[number % DEVICES].device)

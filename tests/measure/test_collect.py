@@ -1,5 +1,7 @@
 """Collecting trees whose suites misbehave."""
 
+import resource
+
 import pytest
 
 from perftrack.measure.collect import collect_tree
@@ -61,6 +63,20 @@ def test_a_hanging_suite_is_ended(tree):
     root = tree("t", {"suites/a_hang.py": "import time\nwhile True: time.sleep(1)\n", "suites/b.py": GOOD})
     collected = collect_tree(root, ("suites",), timeout_s=6)
     assert collected.problems == {"a_hang": "suite a_hang: its import did not end within 6 s"}
+    assert {case.suite for case in collected.cases} == {"b"}
+
+
+def test_a_suite_that_prints_without_end_is_ended_and_fills_no_disk(tree):
+    """Nobody here may make a file of more than a few megabytes meanwhile."""
+    forever = "import time\nwhile True:\n    print('x' * 999_999)\n    time.sleep(0.01)\n"
+    root = tree("t", {"suites/a_prints.py": forever, "suites/b.py": GOOD})
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8 << 20, hard))
+    try:
+        collected = collect_tree(root, ("suites",), timeout_s=4)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert collected.problems == {"a_prints": "suite a_prints: its import did not end within 4 s"}
     assert {case.suite for case in collected.cases} == {"b"}
 
 

@@ -194,7 +194,19 @@ KERNELS = {
     "intruded": on_first_card(intruded),
     "kills_one_card": on_first_card(kills_card),
 }
-IMPORTS = {"import_hangs": hang_with_gil, "import_exits": lambda: os._exit(5)}
+
+
+def import_prints():
+    while True:
+        os.write(1, b"x" * 99_999 + b"\n")
+        time.sleep(0.001)
+
+
+IMPORTS = {
+    "import_hangs": hang_with_gil,
+    "import_prints": import_prints,
+    "import_exits": lambda: os._exit(5),
+}
 
 
 order = msgspec.json.decode(sys.stdin.buffer.read(), type=Order)

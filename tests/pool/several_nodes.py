@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkdtemp
 
 _START = (sys.executable, "-u", "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats")
 _SIZE = (f"--object-store-memory={128 << 20}", "--num-gpus=0")
@@ -28,6 +28,12 @@ class Nodes:
     @property
     def address(self) -> str:
         return f"127.0.0.1:{self.port}"
+
+    def add_head(self) -> None:
+        """At the port, with nothing of an earlier head."""
+        made = mkdtemp(dir=self.folder, prefix="h")
+        head = [*_START, "--head", f"--port={self.port}", "--num-cpus=0", *_SIZE, "--include-dashboard=false"]
+        self.joined["head"] = _started([*head, f"--temp-dir={made}"], self.environment)
 
     def add(self, name: str, **extra: str) -> None:
         """A node of one CPU; `extra` is part of the environment of its workers."""
@@ -60,8 +66,8 @@ class Nodes:
 
 
 @contextmanager
-def several_nodes(environment: Mapping[str, str], names: tuple[str, ...]) -> Iterator[Nodes]:
-    """A cluster with nodes of these names; a silent node counts as lost after 5 s."""
+def several_nodes(environment: Mapping[str, str], names: tuple[str, ...], **extra: str) -> Iterator[Nodes]:
+    """A cluster with nodes of these names; a silent node counts as lost after 5 s. `extra`: settings of Ray."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     others = {key: value for key, value in environment.items() if not key.startswith("RAY_")}
@@ -74,11 +80,11 @@ def several_nodes(environment: Mapping[str, str], names: tuple[str, ...]) -> Ite
         "RAY_health_check_period_ms": "1000",
         "RAY_health_check_timeout_ms": "2000",
         "RAY_health_check_failure_threshold": "3",
+        **extra,
     }
     with TemporaryDirectory(prefix="ptn-", ignore_cleanup_errors=True) as folder:
-        head = [*_START, "--head", f"--port={port}", "--num-cpus=0", *_SIZE, "--include-dashboard=false"]
         nodes = Nodes(port, others | settings, Path(folder))
-        nodes.joined["head"] = _started([*head, f"--temp-dir={folder}"], nodes.environment)
+        nodes.add_head()
         try:
             for name in names:
                 nodes.add(name)

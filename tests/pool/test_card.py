@@ -114,13 +114,19 @@ def test_what_is_too_large_or_unreadable_is_refused(card, lease, kernel):
 
 
 @pytest.mark.parametrize(
-    ("suite", "kind", "limits"), [("import_hangs", "time-out", Limits(start_s=1.5)), ("import_exits", "exit", LIMITS)]
+    ("suite", "kind", "limits"),
+    [
+        ("import_hangs", "time-out", Limits(start_s=1.5)),
+        ("import_prints", "time-out", Limits(start_s=1.5)),
+        ("import_exits", "exit", LIMITS),
+    ],
 )
 def test_an_import_that_ends_its_process_takes_its_suite_only(card, lease, make_job, suite, kind, limits):
     ends = run(card(limits), lease(make_job("a", suite=suite), make_job("b"), make_job("c", suite=suite)))
     assert ends["b"].status is Status.OK
     assert ends["a"] == ends["c"]
     assert ends["a"].kind == kind
+    assert len(ends["a"].said) <= 2000
     assert classify(ends["a"]).party is Party.SUITE
 
 

@@ -8,7 +8,9 @@ from perftrack.revision import Repository
 
 SUITE = """
 import os
+import resource
 import signal
+from pathlib import Path
 
 import numpy as np
 
@@ -33,6 +35,17 @@ def crash(a, **params):
     os.kill(os.getpid(), signal.SIGSEGV)
 
 
+def hungry(a, **params):
+    # all memory there is, as on a machine with 100 MB left
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (used + 100 * 2**20, before[1]))
+    try:
+        np.ones(2**30)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
 def traffic(n):
     return {"reads": 8 * n, "writes": 8 * n}
 
@@ -53,6 +66,11 @@ def wrong(rng, n):
 
 @declare(unfused=doubled(1.0, 2.0), fused=crash)
 def crashing(rng, n):
+    return rng.normal((n,), "float64")
+
+
+@declare(unfused=doubled(1.0, 2.0), fused=hungry)
+def starving(rng, n):
     return rng.normal((n,), "float64")
 """
 
@@ -103,7 +121,7 @@ def test_measured_wrong_and_crashing_kernels_become_statuses(archives, joined):
         assert report.problem == ""
         jobs = [
             Job(case=case(name), device_class=report.device.device_class, round=1, sides=("head", "base"))
-            for name in ("double", "wrong", "crashing")
+            for name in ("double", "wrong", "starving", "crashing")
         ]
         results = [event for event in pool.run(jobs) if isinstance(event, JobResult)]
     by_name = {(r.case_key.split("[")[0], r.attempt): r for r in results}
@@ -115,9 +133,12 @@ def test_measured_wrong_and_crashing_kernels_become_statuses(archives, joined):
     assert all(m.samples_s for m in double.measurements)
     wrong = {m.variant: m.status for m in by_name["wrong", 1].measurements if m.side == "head"}
     assert wrong == {"unfused": Status.OK, "fused": Status.WRONG}
+    starving = {m.variant: m for m in by_name["starving", 1].measurements if m.side == "head"}
+    assert {name: one.status for name, one in starving.items()} == {"unfused": Status.OK, "fused": Status.FAILED}
+    assert "Unable to allocate 8.00 GiB" in starving["fused"].message
     assert by_name["crashing", 1].status is Status.FAILED
     final = by_name["crashing", 2]
     assert final.status is Status.FAILED
     assert "SIGSEGV" in final.message
     assert "small.py" in final.message, "the last words are the fault handler's"
-    assert len(by_name) == 4
+    assert len(by_name) == 5

@@ -18,7 +18,7 @@ out = os.dup(1)
 os.dup2(2, 1)
 order = msgspec.json.decode(sys.stdin.buffer.read(), type=Order)
 device = Device(
-    uuid=f"CPU-{os.environ['NVIDIA_FAKE_CPU']}",
+    uuid=f"CPU-{os.environ.get('NVIDIA_FAKE_CPU', '0')}",
     name="Simulated",
     backend="cpu",
     device_class="Simulated-1c",
@@ -57,7 +57,7 @@ for job in order.jobs:
     say(Phase(what="time", suite=job.case.suite, case_key=job.case.key))
     if job.case.benchmark == "crashes":
         os.kill(os.getpid(), signal.SIGSEGV)
-    time.sleep(1000 if job.case.benchmark == "hangs" else float(os.environ["NVIDIA_FAKE_SECONDS"]))
+    time.sleep(1000 if job.case.benchmark == "hangs" else float(os.environ.get("NVIDIA_FAKE_SECONDS", "0.05")))
     result = JobResult(
         suite=job.case.suite,
         case_key=job.case.key,
