@@ -120,7 +120,7 @@ def _drawn(series: History, **size: int) -> Markup:
 def _svg(series: History, what: str, values: Sequence[float | None], **size: int) -> Markup:
     known = sum(value is not None for value in values)
     title = plain(
-        f"{what} of {series.case} {series.variant} on {series.device_class}: {known} of {len(values)} revisions, "
+        f"{what} of {series.case} {series.variant} on {series.device_class}: {known} of {len(values)} measurements, "
         f"{len(series.changes)} changes of level"
     )
     image = chart.svg(
@@ -203,7 +203,7 @@ def _rows(series: History) -> list[tuple[Any, ...]]:
 
 
 def _chart(series: History) -> dict[str, Any]:
-    """What the template shows of one series: both pictures, its range in words, segments, revisions."""
+    """What the template shows of one series: both pictures, its range in words, segments, measurements."""
     what, values = tables.drawn(series)
     parts = segments(series)
     times = [point.time_s for point in series.points]
@@ -213,7 +213,8 @@ def _chart(series: History) -> dict[str, Any]:
     return {
         "series": series,
         "pictures": pictures,
-        "measured": sum(time is not None for time in times),
+        "measured": len({point.revision for point in series.points if point.time_s is not None}),
+        "revisions": len({point.revision for point in series.points}),
         "segments": [(part.first, tables.segment(part)) for part in parts],
         "points": list(zip(reversed(series.points), tables.points(series.points), strict=True))[:_POINTS],
         "last": _last_step(parts),

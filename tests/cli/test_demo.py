@@ -88,6 +88,9 @@ def test_nobody_takes_it_for_measured(store, tmp_path):
         "site", "case", "commit", "compare", "fusion", "regressions", "roofline", "run", "runs"
     }  # fmt: skip
     assert [path.name for path, page in pages.items() if "µs" in page and "synthetic-" not in page] == []
+    cases = [page for path, page in pages.items() if path.parent.name == "case" and path.name.startswith("adamw")]
+    assert cases
+    assert all("60 of 60 revisions measured." in page for page in cases), "each also as the base of the next"
 
 
 def test_again_adds_nothing_and_takes_up_what_was_interrupted(store):
