@@ -74,20 +74,6 @@ def detectable_effect(ratios: Sequence[float], confidence: float = 0.95) -> floa
     return math.expm1(min(student_t(len(ratios) - 1, confidence) * error, _LARGEST_EXPONENT))
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
-    """P-values adjusted by Holm's step-down, in the given order.
-
-    Rejecting where the adjusted value is ≤ alpha keeps the chance of even one false rejection ≤ alpha, whatever
-    the dependence between the tests; it is never weaker than Bonferroni.
-    """
-    adjusted = [0.0] * len(p_values)
-    worst = 0.0
-    for done, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        worst = max(worst, min(1.0, (len(p_values) - done) * p_values[index]))
-        adjusted[index] = worst
-    return adjusted
-
-
 def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
     """P-values adjusted by Benjamini and Hochberg's step-up (1995), in the given order.
 

@@ -125,18 +125,18 @@ def test_the_interval_covers_as_often_as_it_says():
     assert covered / 4000 == pytest.approx(0.95, abs=0.012)
 
 
-def test_holm_by_hand():
-    assert stats.holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
-    assert stats.holm([0.5, 0.9]) == [1.0, 1.0]
-    assert stats.holm([]) == []
+def test_benjamini_hochberg_by_hand():
+    assert stats.benjamini_hochberg([0.01, 0.04, 0.03, 0.5]) == pytest.approx([0.04, 0.16 / 3, 0.16 / 3, 0.5])
+    assert stats.benjamini_hochberg([0.2, 0.2, 0.2]) == pytest.approx([0.2, 0.2, 0.2])
+    assert stats.benjamini_hochberg([]) == []
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=10))
-def test_holm_lies_between_the_value_and_bonferroni(p_values):
-    for p, adjusted in zip(p_values, stats.holm(p_values), strict=True):
-        assert p <= adjusted <= 1
-    smallest = min(range(len(p_values)), key=p_values.__getitem__)
-    assert stats.holm(p_values)[smallest] == min(1.0, len(p_values) * p_values[smallest])
+def test_benjamini_hochberg_lies_between_the_value_and_bonferroni(p_values):
+    for p, adjusted in zip(p_values, stats.benjamini_hochberg(p_values), strict=True):
+        assert p <= adjusted * (1 + 1e-12)
+        assert adjusted <= min(1.0, len(p_values) * p) * (1 + 1e-12)
+    assert max(stats.benjamini_hochberg(p_values)) == pytest.approx(max(p_values))
 
 
 @given(TIMES, st.floats(0.1, 10))

@@ -6,9 +6,10 @@ ambiguous. The second look uses fresh processes only: the rounds that raised a s
 
 A slowdown is confirmed where the fresh rounds
 
-- give a p-value that stays ≤ 1 % after Holm's correction over all suspects of the run. So whatever the number of
-  cases, at most 1 % of unchanged runs have any false alarm, slower or faster, and at most 0.5 % a false red
-  (Gaussian rounds; heavy tails make Student's t more careful still);
+- give a p-value that stays ≤ 1 % after the correction of Benjamini and Hochberg over all suspects of the run. So
+  whatever the number of cases, at most 1 % of unchanged runs have any false alarm, slower or faster, and at most 0.5 %
+  a false red (Gaussian rounds; heavy tails make Student's t more careful still); where one cause slows many cases, at
+  most 1 % of what is confirmed is expected to be chance, and the hundredth case needs no more evidence than the first;
 - show at least the case's minimum effect, which noise far below it cannot do however small the p-value;
 - and every round, of both looks, lies on the same side of 1. This is the guard against kernels with two modes
   (alignment, placement) that each side of each process draws anew: if the two modes are equally likely, five
@@ -65,7 +66,7 @@ def settle(
     suspected = {key(one) for one in suspects(first, told)}
     fresh = {key(one): one for one in second if key(one) in suspected}
     tested = [one for one in fresh.values() if len(one.ratios) > 1]
-    p_values = stats.holm([stats.ratio_p_value(one.ratios) for one in tested])
+    p_values = stats.benjamini_hochberg([stats.ratio_p_value(one.ratios) for one in tested])
     significant = {key(one) for one, p in zip(tested, p_values, strict=True) if p <= alpha}
     return [
         _with_accuracy(_settle(one, look, significant=key(one) in significant), one, look)

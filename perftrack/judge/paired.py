@@ -175,7 +175,11 @@ class _Comparison:
 
     def _why(self, variant: str, change: float) -> str:
         base = facts(self.rounds, "base", variant, self.base)
-        return why(base, facts(self.rounds, "head", variant, self.head), change, self.case.min_effect)
+        said = why(base, facts(self.rounds, "head", variant, self.head), change, self.case.min_effect)
+        limit = 1 + self.case.min_effect
+        if 1 / limit < change < limit or not self._same_code(variant):
+            return said
+        return "; ".join(filter(None, ("equal compiled code and geometry: look at arguments and data", said)))
 
     def _by_device(self, variant: str) -> dict[str, list[float]]:
         found: dict[str, list[float]] = {}
@@ -187,12 +191,12 @@ class _Comparison:
     def _baseline_verdict(self) -> Verdict:
         """Whether the baseline variant itself moved; with fewer than two rounds it is taken not to have."""
         ratios = _ratios(self.rounds, self.case.baseline)
-        if len(ratios) < 2 or self._identical(self.case.baseline):
+        if len(ratios) < 2 or self._same_sources():
             return Verdict.SAME
         return decide(ratios, self.case.min_effect)
 
     def _with_cause(self, finding: Finding, baseline: Verdict) -> Finding:
-        verdict, identical = finding.verdict, self._identical(finding.variant)
+        verdict, identical = finding.verdict, self._identical(finding)
         if identical:
             verdict = Verdict.SAME
         cause = finding.cause if verdict is Verdict.AMBIGUOUS else _CAUSES.get(("variant", verdict), Cause.NONE)
@@ -205,12 +209,23 @@ class _Comparison:
             message = _baseline_moved(finding, self.case.baseline)
         return msgspec.structs.replace(finding, verdict=verdict, cause=cause, message=message)
 
-    def _identical(self, variant: str) -> bool:
-        """Equal sources of the whole suite, or equal compiled code and launch geometry, in every round used."""
+    def _identical(self, finding: Finding) -> bool:
+        """Equal sources of the whole suite; or equal compiled code and launch geometry that show no change.
+
+        What is launched may still be given other arguments or data, so equal code alone does not speak against what
+        was measured.
+        """
+        change = finding.change
+        unclear = finding.verdict is Verdict.AMBIGUOUS and change is not None and change.low <= 1 <= change.high
+        still = finding.verdict is Verdict.SAME or unclear
+        return self._same_sources() or (still and self._same_code(finding.variant))
+
+    def _same_code(self, variant: str) -> bool:
         used = [part for part in self.rounds if part.ratio(*_pair(variant)) is not None]
-        return bool(used) and (
-            all(_same_sources(part.result) for part in used) or all(_same_code(part, variant) for part in used)
-        )
+        return bool(used) and all(_same_code(part, variant) for part in used)
+
+    def _same_sources(self) -> bool:
+        return bool(self.rounds) and all(_same_sources(part.result) for part in self.rounds)
 
     def _say(self, variant: str, verdict: Verdict, message: str = "", cause: Cause = Cause.NONE) -> Finding:
         """A finding with whatever times and errors there are."""

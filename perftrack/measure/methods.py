@@ -5,6 +5,7 @@ from msgspec.structs import replace
 from perftrack.model import Backend, Method
 
 _CUDA = Method(
+    version=3,
     # 50 samples of 2 ms: on an H200, a tenth of a second gave medians within 0.1 % of those of half a second, which is
     # less than they move from process to process; more processes tell more than longer ones
     timed_s=0.1,

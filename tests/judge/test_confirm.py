@@ -87,6 +87,13 @@ def test_many_suspects_ask_for_more_evidence():
     assert "not beyond chance among this run's suspects" in one.message
 
 
+def test_a_cause_that_slows_many_cases_asks_no_more_of_each():
+    # p = 0.004 each: what a hundred show together is not chance
+    crowd = [msgspec.structs.replace(FIRST, case_key=str(n)) for n in range(100)]
+    second = [judged(1.02, 1.05, 1.04, 1.05, 1.06, case=str(n)) for n in range(100)]
+    assert all(one.red for one in settle(crowd, second))
+
+
 def test_one_fresh_round_confirms_nothing():
     one = settled(FIRST, finding(Verdict.AMBIGUOUS, 1.05))
     assert (one.verdict, one.red) == (Verdict.AMBIGUOUS, False)

@@ -99,13 +99,25 @@ def test_identical_sources_are_never_slower():
     assert finding.speedup_head == pytest.approx(20 / 11, rel=1e-4)
 
 
-def test_identical_compiled_code_is_never_slower():
-    code = Resources(code_digest="c")
-    finding = only(rounds((11.0, 11.01, 10.99), head_resources=code, base_resources=code))
+CODE = Resources(code_digest="c")
+
+
+def test_identical_compiled_code_that_is_no_slower_is_named():
+    equal = {"head_resources": CODE, "base_resources": CODE}
+    finding = only(rounds((10.01, 10.02, 10.0), **equal))
     assert (finding.verdict, finding.cause) == (Verdict.SAME, Cause.IDENTICAL_CODE)
-    other = Resources(code_digest="d")
-    finding = only(rounds((11.0, 11.01, 10.99), head_resources=other, base_resources=code))
-    assert finding.verdict is Verdict.SLOWER
+    finding = only(rounds((10.4, 9.9, 10.0), **equal))
+    assert (finding.verdict, finding.cause, finding.message) == (Verdict.SAME, Cause.IDENTICAL_CODE, "")
+    finding = only(rounds((10.01, 10.02, 10.0), head_resources=Resources(code_digest="d"), base_resources=CODE))
+    assert (finding.verdict, finding.cause) == (Verdict.SAME, Cause.NONE)
+
+
+def test_identical_compiled_code_that_is_given_more_work_is_slower():
+    finding = only(rounds((11.0, 11.01, 10.99), head_resources=CODE, base_resources=CODE))
+    assert (finding.verdict, finding.cause) == (Verdict.SLOWER, Cause.FUSED_SLOWER)
+    assert finding.why == "equal compiled code and geometry: look at arguments and data"
+    finding = only(rounds((10.0,) * 3, head_unfused=(16.0,) * 3, head_resources=CODE, base_resources=CODE))
+    assert finding.cause is Cause.UNFUSED_FASTER, "the baseline's code is equal too"
 
 
 def test_identical_fused_code_beside_a_faster_baseline_names_the_baseline():

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perftrack import stats
 from perftrack.judge.shrinkage import common_noise
 from perftrack.judge.triage import Past, Triage, triage
 
@@ -103,12 +102,6 @@ def test_few_unchanged_runs_have_any_suspicion(count: int) -> None:
 def test_any_numbers_are_answered(past: list[float], head: float) -> None:
     answers = asked({"a": past, "b": past[:3], "c": past[:1]}, {"a": head, "b": head, "c": 1.0})
     assert all(one.reading == "unknown" or 0 <= one.p_value <= 1 for one in answers.values())
-
-
-def test_benjamini_hochberg() -> None:
-    assert stats.benjamini_hochberg([0.01, 0.04, 0.03, 0.5]) == pytest.approx([0.04, 0.16 / 3, 0.16 / 3, 0.5])
-    assert stats.benjamini_hochberg([0.2, 0.2, 0.2]) == pytest.approx([0.2, 0.2, 0.2])
-    assert stats.benjamini_hochberg([]) == []
 
 
 def test_common_noise_finds_the_variance_and_how_alike_the_series_are() -> None:
