@@ -15,6 +15,9 @@ A slowdown is confirmed where the fresh rounds
   (alignment, placement) that each side of each process draws anew: if the two modes are equally likely, five
   rounds all favour one side with chance 1/1000 and no spread at all to warn of it; eight do with 1/8000.
 
+It is sequential: what is the same after `EARLY_ROUNDS` fresh ones stops there, and stays in the family that the rest is
+corrected for. A slowdown is never clear before the last round: that is what the guard against two modes needs.
+
 What it costs: with five fresh rounds of spread s, m suspects and 1 % / m, the half-width is 2.1 s for one suspect,
 3.9 s for ten and 5.8 s for fifty. At the 0.12 % measured on an H200 a change of twice the minimum effect of 2 % is
 never missed; at s = 0.5 % among ten suspects a change of 5 % is found in more than 99 of 100. A change of exactly the
@@ -31,6 +34,9 @@ from perftrack.model import Accuracy, Cause, Verdict
 
 FAMILY_ALPHA = 0.01
 """Chance of any false confirmation in a run without changes."""
+
+EARLY_ROUNDS = 3
+"""Fresh rounds after which a case that shows no change is left alone."""
 
 _MOVED = (Verdict.SLOWER, Verdict.FASTER)
 _BROKEN = (Verdict.FAILED, Verdict.WRONG)
@@ -74,6 +80,12 @@ def settle(
         else one
         for one in first
     ]
+
+
+def unclear(early: Iterable[Finding], suspected: Collection[Key]) -> set[tuple[str, str, str]]:
+    """Suite, case key and device class of the cases that go on after the early fresh rounds, as `settle` saw them."""
+    clear = (Verdict.SAME, *_BROKEN)
+    return {key(one)[:3] for one in early if key(one) in suspected and one.verdict not in clear}
 
 
 def key(finding: Finding) -> Key:

@@ -12,7 +12,7 @@ import msgspec
 
 from perftrack.declare import NEVER_GATED
 from perftrack.errors import IncompleteError, PoolError, StoppedError, StoreAwayError
-from perftrack.judge.confirm import FAMILY_ALPHA, Key, settle, suspects
+from perftrack.judge.confirm import EARLY_ROUNDS, FAMILY_ALPHA, Key, key, settle, suspects, unclear
 from perftrack.judge.paired import compare
 from perftrack.judge.summary import summarize
 from perftrack.judge.value import Finding, Summary
@@ -275,13 +275,17 @@ class Execution:
         first = self.run.options.rounds
         rounds = range(first + 1, first + 1 + self.run.options.confirm_rounds)
         if timed:
-            self.talk.say(f"confirm {len(timed)} of {len(pairs)} cases in {len(rounds)} fresh rounds")
+            self.talk.say(f"confirm {len(timed)} of {len(pairs)} cases in up to {len(rounds)} fresh rounds")
         if broken:
             self.talk.say(f"confirm {len(broken)} of {len(pairs)} cases that failed or were wrong in a fresh round")
         seen = {key: results[-1].device_uuid for key, results in self._grouped(range(1, first + 1)).items()}
         turns = plan.other_devices_first(again, self.devices, seen)
-        jobs = [*self._left(timed, rounds, turns), *self._left(broken, rounds[:1], turns)]
+        early = rounds[:EARLY_ROUNDS]
+        jobs = [*self._left(timed, early, turns), *self._left(broken, early[:1], turns)]
         self._run_jobs(pool, "confirm", jobs)
+        looked = settle(findings, self._judge(again, early), told, alpha=self.alpha)
+        goes_on = unclear(looked, {key(one) for one in suspects(findings, told)})
+        self._run_jobs(pool, "confirm", self._left([one for one in timed if one.identity in goes_on], rounds, turns))
         return settle(findings, self._judge(again, rounds), told, alpha=self.alpha)
 
     def _summaries(self, pairs: Sequence[Pair], rounds: range) -> list[Summary]:

@@ -4,7 +4,7 @@ import random
 import msgspec
 import pytest
 
-from perftrack.judge.confirm import settle, suspects
+from perftrack.judge.confirm import EARLY_ROUNDS, key, settle, suspects, unclear
 from perftrack.judge.paired import decide
 from perftrack.judge.value import Finding, Interval
 from perftrack.model import Cause, Verdict
@@ -146,19 +146,26 @@ def shared_by_the_process(chance, spread):
 def run(chance, noise, spread, effects, min_effect):
     """The settled findings of one run with these true effects, one case each."""
 
-    def look(rounds):
-        return [
-            judged(
-                *(math.exp(math.log1p(effect) + noise(chance, spread)) for _ in range(rounds)),
-                case=str(number),
-                min_effect=min_effect,
-            )
-            for number, effect in enumerate(effects)
-        ]
+    def draw(rounds):
+        return [[math.exp(math.log1p(effect) + noise(chance, spread)) for _ in range(rounds)] for effect in effects]
 
-    first = look(3)
-    wanted = {one.case_key for one in suspects(first)}
-    return settle(first, [one for one in look(5) if one.case_key in wanted])
+    def look(drawn):
+        return [judged(*ratios, case=str(number), min_effect=min_effect) for number, ratios in drawn.items()]
+
+    first = look(dict(enumerate(draw(3))))
+    suspected = {key(one) for one in suspects(first)}
+    fresh = {number: ratios for number, ratios in enumerate(draw(5)) if ("s", str(number), "d", "fused") in suspected}
+    soon = {number: ratios[:EARLY_ROUNDS] for number, ratios in fresh.items()}
+    on = {int(case) for _, case, _ in unclear(settle(first, look(soon)), suspected)}
+    return settle(first, look({number: fresh[number] if number in on else ratios for number, ratios in soon.items()}))
+
+
+def test_only_what_is_the_same_after_a_few_fresh_rounds_stops():
+    steps = [judged(1.2, 1.201, 1.199, case="step"), judged(1.03, 1.01, 1.02, case="calm"), judged(1.03, 1.0, 1.05)]
+    fresh = [judged(1.2, 1.201, 1.2, case="step"), judged(1.001, 1.0, 1.002, case="calm"), judged(1.0, 1.03, 1.05)]
+    suspected = {key(one) for one in suspects(steps)}
+    assert unclear(settle(steps, fresh), suspected) == {("s", "step", "d"), ("s", "a", "d")}
+    assert unclear(settle(steps, fresh), suspected - {key(steps[0])}) == {("s", "a", "d")}
 
 
 @pytest.mark.parametrize(
