@@ -142,9 +142,8 @@ def case(store: Store, query: Query) -> Page:
         place for place in store.read(lambda connection: overview.places(connection, name)) if suite in ("", place[0])
     ]
     if not places:
-        raise UsageError(
-            f"the store has no results of {name!r} in the suite {suite!r}; the list of cases has what it has"
-        )
+        where = f" in the suite {suite!r}" if suite else ""
+        raise UsageError(f"the store has no results of {name!r}{where}; the list of cases has what it has")
     classes = [one for one in sorted({one for _, one in places}) if device in ("", one)]
     if not classes:
         known = ", ".join(sorted({one for _, one in places}))
