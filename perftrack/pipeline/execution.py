@@ -278,7 +278,7 @@ class Execution:
             self.talk.say(f"confirm {len(timed)} of {len(pairs)} cases in up to {len(rounds)} fresh rounds")
         if broken:
             self.talk.say(f"confirm {len(broken)} of {len(pairs)} cases that failed or were wrong in a fresh round")
-        seen = {key: results[-1].device_uuid for key, results in self._grouped(range(1, first + 1)).items()}
+        seen = {one: results[-1].device_uuid for one, results in self._grouped(range(1, first + 1)).items()}
         turns = plan.other_devices_first(again, self.devices, seen)
         early = rounds[:EARLY_ROUNDS]
         jobs = [*self._left(timed, early, turns), *self._left(broken, early[:1], turns)]
