@@ -26,6 +26,7 @@ from perftrack.measure.methods import default_method, quick_method
 from perftrack.model import Accuracy, Case, Device, JobResult, Revision, Run, RunOptions, Side
 from perftrack.pipeline.execution import Execution
 from perftrack.pipeline.outside import carry_out
+from perftrack.pipeline.synthetic import refuse
 from perftrack.pipeline.talk import Talk
 from perftrack.pipeline.trees import Compared, Trees, export
 from perftrack.report.bisect import BisectReport, Tested
@@ -84,6 +85,7 @@ def bisect(request: Request, talk: Talk) -> BisectReport:
     )
     url = config.database_url(request.database, settings) or default_url()
     with Store.open(url) as store, tempfile.TemporaryDirectory(prefix="perftrack-") as scratch:
+        refuse(store)
         return _Bisection(request, repository, store, talk, Path(scratch), options, shas).report()
 
 

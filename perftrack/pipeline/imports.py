@@ -16,6 +16,7 @@ from perftrack.interop.formats import sessions
 from perftrack.interop.grouping import groups
 from perftrack.interop.value import FormatName, Notes, Origin, Session
 from perftrack.model import NO_COMMIT, Revision, Run, RunOptions
+from perftrack.pipeline.synthetic import refuse
 from perftrack.revision import Repository
 from perftrack.store import FinishedJob, Store
 
@@ -82,6 +83,7 @@ def import_files(request: Request, store: Store, *, head: Revision | None = None
     `head` is the revision where the caller knows it better than the files. A file that cannot be read keeps no
     other from being read; UsageError where it is the only one.
     """
+    refuse(store)
     importer = _Importer(request, store, head)
     reports: list[FileReport] = []
     for path in request.files:

@@ -17,6 +17,7 @@ from perftrack.pipeline.looking_back import look_back
 from perftrack.pipeline.outside import carry_out
 from perftrack.pipeline.past import History
 from perftrack.pipeline.reports import report_of
+from perftrack.pipeline.synthetic import refuse
 from perftrack.pipeline.talk import Talk
 from perftrack.pipeline.trees import Compared, Trees, export, revisions, revisions_of
 from perftrack.report.value import Report
@@ -52,6 +53,7 @@ def submit(request: Request, talk: Talk) -> Report:
     settings = config.resolve(repository.root)
     url = config.database_url(request.database, settings) or default_url()
     with Store.open(url) as store, tempfile.TemporaryDirectory(prefix="perftrack-") as scratch:
+        refuse(store)
         resumed = _resumed(store, request.resume) if request.resume else None
         context = (
             revisions_of(repository, resumed)

@@ -22,6 +22,7 @@ from perftrack.pipeline import commits, plan
 from perftrack.pipeline.execution import Execution, Known
 from perftrack.pipeline.outside import carry_out, job_name, ship
 from perftrack.pipeline.select import of_axes
+from perftrack.pipeline.synthetic import refuse
 from perftrack.pipeline.talk import Talk
 from perftrack.pipeline.trees import Compared, Trees, export
 from perftrack.pool.jobs import Jobs, is_jobs_address
@@ -63,6 +64,7 @@ def sweep(request: Request, talk: Talk) -> SweepReport:
     name, wanted = _wanted(request, settings)
     url = config.database_url(request.database, settings) or default_url()
     with Store.open(url) as store, tempfile.TemporaryDirectory(prefix="perftrack-") as scratch:
+        refuse(store)
         chosen = _choose(repository, store, name, wanted)
         talk.say(f"sweep   {name}: {len(chosen.commits)} of {chosen.of} commits since {chosen.since}")
         part = SweepPart(name=name, commits=tuple(commit.sha for commit in chosen.commits))

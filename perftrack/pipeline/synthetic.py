@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
+from perftrack.errors import UsageError
 from perftrack.model import (
     Case,
     Device,
@@ -19,6 +20,7 @@ from perftrack.model import (
     Status,
     Traffic,
 )
+from perftrack.store import Store
 
 REPO = "synthetic-demo"
 COMMITS = 60
@@ -34,6 +36,16 @@ _NOISE = (0.0012, 0.0008)
 """Relative standard deviations: of a process, of a sample."""
 
 ENVIRONMENT = Environment(entries={"driver": "synthetic", "cuda": "synthetic"})
+
+
+def refuse(store: Store) -> None:
+    """UsageError where the store holds what is made up: what was measured never joins it."""
+    newest = store.runs(last=1)
+    if newest and newest[0].run.repo == REPO:
+        raise UsageError(
+            f"{store.label} holds the made-up history of `perftrack demo`, which no results join: name another "
+            "database (--db or PERFTRACK_DB)"
+        )
 
 
 class Operation(NamedTuple):

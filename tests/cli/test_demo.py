@@ -115,6 +115,26 @@ def test_a_database_with_anything_else_is_left_alone(tmp_path):
         assert [entry.run.repo for entry in store.runs()] == ["mine"]
 
 
+@pytest.mark.parametrize(
+    "words", [["submit"], ["sweep", "--steps", "1"], ["bisect", "a", "HEAD~1..HEAD"], ["import", "x.json"]]
+)
+def test_what_is_measured_never_joins_it(command, demo_db, repo, alone, words):
+    files = {"pyproject.toml": '[tool.perftrack]\nsuites = ["bench"]\n', "bench/__init__.py": "", "x.json": "{}"}
+    repo.commit("first", files)
+    repo.commit("second")
+    done = subprocess.run(
+        [command, *words, "--db", str(demo_db)],
+        cwd=repo.root,
+        env=alone,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert "holds the made-up history of `perftrack demo`, which no results join: name another database" in done.stderr
+
+
 def test_a_database_has_to_be_named(command, tmp_path, alone):
     environment = {key: value for key, value in alone.items() if key != "PERFTRACK_DB"}
     done = subprocess.run(
