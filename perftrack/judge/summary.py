@@ -21,6 +21,8 @@ def summarize(case: Case, side: Side, results: Sequence[JobResult], device: Devi
     blocks of ratios of neighbouring samples, one a round; its interval is Student's t over rounds, in log space
     (over the blocks of the one round where there is only one: within a process, so too narrow). A candidate's
     vectorisation is the speedup of `steps`; times its fusion gain it is its speedup, but for the medians.
+    Diagnostics, of which nobody needs more and the store keeps millions, are rounded: host time to nanoseconds,
+    building to microseconds, the clock to MHz, errors to three digits. No ratio is drawn from a rounded one.
     """
     rounds = read_rounds(results, case, device.device_class)
     summaries: list[Summary] = []
@@ -74,8 +76,8 @@ class _Summing:
             status=ended.status,
             message=ended.message,
             bad_blocks=sum(len(part.result.bad_blocks) for part in self.rounds),
-            error_l2=_largest(one.error_l2 for one in tried),
-            error_max=_largest(one.error_max for one in tried),
+            error_l2=_three_digits(_largest(one.error_l2 for one in tried)),
+            error_max=_three_digits(_largest(one.error_max for one in tried)),
             resources=tried[0].resources if tried else Resources(),
         )
         return self._with_times(summary) if ended.status is Status.OK else summary
@@ -107,12 +109,12 @@ class _Summing:
             flops_per_s=self.case.traffic.flops / time_s if self.case.traffic.flops else None,
             samples=len(samples),
             rounds=len(self.used),
-            host_s=_median_of(one.host_s for _, one in self.used),
+            host_s=_whole(_median_of(one.host_s for _, one in self.used), 1e9),
             mode=self.used[0][1].mode,
             cached=any(part.result.cached for part, _ in self.used),
-            clock_mhz=_median_of(one.clock_mhz for _, one in self.used),
-            build_first_s=builds[-1] if builds else None,
-            build_s=_median_of(builds[:-1]),
+            clock_mhz=_whole(_median_of(one.clock_mhz for _, one in self.used), 1.0),
+            build_first_s=_whole(builds[-1] if builds else None, 1e6),
+            build_s=_whole(_median_of(builds[:-1]), 1e6),
         )
 
     def _against(self, yardstick: str) -> Interval | None:
@@ -150,3 +152,12 @@ def _median_of(values: Iterable[float | None]) -> float | None:
 
 def _largest(values: Iterable[float | None]) -> float | None:
     return max((value for value in values if value is not None), default=None)
+
+
+def _whole(value: float | None, parts: float) -> float | None:
+    """To a whole number of so many parts of the unit."""
+    return None if value is None else round(value * parts) / parts
+
+
+def _three_digits(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.2e}")

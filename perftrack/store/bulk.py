@@ -12,12 +12,13 @@ import sqlalchemy as sa
 
 from perftrack.errors import StoreError
 from perftrack.judge.value import Summary
-from perftrack.model import Device, JobResult, Method, Resources
+from perftrack.model import Device, JobResult, Resources
 from perftrack.store import pack, rows
 from perftrack.store.columns import is_one_of
 from perftrack.store.dimensions import Dimensions, insert
 from perftrack.store.door import Door
-from perftrack.store.schema import job_attempt, measurement, result, run, sample
+from perftrack.store.result_rows import Answer, ResultRows, result_rows
+from perftrack.store.schema import job_attempt, measurement, run, sample
 from perftrack.store.value import FinishedJob
 from perftrack.store.write import StoredHeader, payload_digest
 
@@ -69,7 +70,7 @@ class _Batch:
             for key, (job, one, card, text) in sorted(self._attempts.items(), key=lambda pair: pair[0])
             if id(job) in ours
         }
-        results = sorted(self._results(), key=lambda row: (row["series_id"], row["revision_id"], row["side"]))
+        results = self._results()
 
         def work(connection: sa.Connection) -> int:
             there = self._stored(connection)
@@ -80,7 +81,7 @@ class _Batch:
             fresh = [(numbers[key], self._attempts[key][1]) for key in rows_of if key not in there]
             insert(connection, measurement, self._measurements(fresh), tail=_IGNORED)
             insert(connection, sample, _samples(fresh), tail=_IGNORED)
-            insert(connection, result, results, tail=_IGNORED)
+            results.new(connection).insert(connection)
             return len(new)
 
         return self._door.write(work)
@@ -120,32 +121,32 @@ class _Batch:
             "payload_digest": payload,
         }
 
-    def _results(self) -> list[dict[str, Any]]:
-        keyed = [(one, job, self._series_key(job, one, method)) for job in self._jobs for one, method in job.answers]
-        series = self._dimensions.series([key for _, _, key in keyed])
-        return [
-            {
-                "series_id": series[tuple(key.values())],
-                "revision_id": self._header.head_id,
-                "run_id": self._header.id,
-                "side": one.side,
-                "declaration_id": self._declarations[id(job.case)],
-                "device_id": self._device(job.attempts[0][1])[1],
-                "environment_id": self._number(job.attempts[0][0].environment, self._dimensions.environment),
-                "resources_id": self._resources[one.resources],
-                **rows.summary_row(one),
-            }
-            for one, job, key in keyed
-        ]
-
-    def _series_key(self, job: FinishedJob, one: Summary, method: Method) -> dict[str, Any]:
-        return {
-            "case_id": self._cases[job.case.suite, job.case.key],
-            "device_class_id": self._device(job.attempts[0][1])[0],
-            "variant": one.variant,
-            "baseline": job.case.baseline,
-            "method_id": self._number(method, self._dimensions.method),
-        }
+    def _results(self) -> ResultRows:
+        answers: list[Answer] = []
+        for job in self._jobs:
+            attempt, card = job.attempts[0]
+            class_id, device_id = self._device(card)
+            for one, method in job.answers:
+                series = {
+                    "case_id": self._cases[job.case.suite, job.case.key],
+                    "device_class_id": class_id,
+                    "variant": one.variant,
+                    "baseline": job.case.baseline,
+                    "method_id": self._number(method, self._dimensions.method),
+                }
+                answers.append(
+                    Answer(
+                        summary=one,
+                        series=series,
+                        revision_id=self._header.head_id,
+                        declaration_id=self._declarations[id(job.case)],
+                        device_id=device_id,
+                        environment_id=self._number(attempt.environment, self._dimensions.environment),
+                        traffic=job.case.traffic,
+                        peak_bytes_per_s=card.peak_bytes_per_s,
+                    )
+                )
+        return result_rows(self._dimensions, self._header.id, answers)
 
     def _stored(self, connection: sa.Connection) -> dict[_Key, tuple[int, str]]:
         """Number and digest of the attempts that are there, by key."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from enum import StrEnum
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -41,15 +42,22 @@ def count(name: str) -> sa.Column[int]:
     return sa.Column(name, BIG, nullable=False)
 
 
-def small(name: str, *, primary_key: bool = False) -> sa.Column[int]:
-    """A small whole number or a flag; never NULL."""
-    return sa.Column(name, SMALL, nullable=False, primary_key=primary_key)
+def small(name: str, *, nullable: bool = False) -> sa.Column[int]:
+    """A small whole number or a flag."""
+    return sa.Column(name, SMALL, nullable=nullable)
 
 
-def refers(name: str, table: str, *, nullable: bool = False, primary_key: bool = False) -> sa.Column[int]:
+def whole(name: str) -> sa.Column[int]:
+    """A whole number below 2^31, or NULL."""
+    return sa.Column(name, sa.Integer)
+
+
+def refers(
+    name: str, table: str, *, nullable: bool = False, primary_key: bool = False, kind: Any = BIG
+) -> sa.Column[int]:
     """The number of a row of another table."""
     key = sa.ForeignKey(f"{table}.id")
-    return sa.Column(name, BIG, key, nullable=nullable, primary_key=primary_key, autoincrement=False)
+    return sa.Column(name, kind, key, nullable=nullable, primary_key=primary_key, autoincrement=False)
 
 
 def number(name: str, *, nullable: bool = True) -> sa.Column[float]:
@@ -70,6 +78,11 @@ def positive(*names: str) -> list[sa.CheckConstraint]:
 def non_negative(*names: str) -> list[sa.CheckConstraint]:
     """At least zero and finite, or NULL."""
     return [sa.CheckConstraint(f"{name} >= 0 AND {name} < 1e300", name=name) for name in names]
+
+
+def natural(*names: str) -> list[sa.CheckConstraint]:
+    """Whole numbers that are at least zero, or NULL."""
+    return [sa.CheckConstraint(f"{name} >= 0", name=name) for name in names]
 
 
 def flag(name: str) -> sa.CheckConstraint:

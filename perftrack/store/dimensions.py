@@ -19,11 +19,14 @@ from perftrack.store.schema import (
     device,
     device_class,
     environment,
+    extent,
     kernel_case,
     method,
     resources,
     revision,
+    run_side,
     series,
+    setting,
     suite,
 )
 
@@ -144,6 +147,26 @@ class Dimensions:
     def series(self, wanted: Sequence[Mapping[str, Any]]) -> dict[Key, int]:
         """By (case_id, device_class_id, variant, baseline, method_id)."""
         return self._find(series, ("case_id", "device_class_id", "variant", "baseline", "method_id"), wanted)
+
+    def run_sides(self, run_id: int, revisions: Mapping[str, int]) -> dict[str, int]:
+        """By side; each is of one revision."""
+        wanted = ({"run_id": run_id, "side": side, "revision_id": number} for side, number in revisions.items())
+        found = self._find(run_side, ("run_id", "side"), wanted)
+        return {side: number for (_, side), number in found.items()}
+
+    def settings(self, wanted: Sequence[Mapping[str, Any]]) -> list[int]:
+        """Of each in its place."""
+        digests = [digest(one) for one in wanted]
+        found = self._find(
+            setting, ("digest",), ({"digest": text, **one} for text, one in zip(digests, wanted, strict=True))
+        )
+        return [found[text,] for text in digests]
+
+    def extents(self, wanted: Sequence[Mapping[str, int]]) -> list[int]:
+        """Of each in its place."""
+        key = ("samples", "rounds", "bad_blocks")
+        found = self._find(extent, key, wanted)
+        return [found[tuple(one[name] for name in key)] for one in wanted]
 
     def _one(self, table: sa.Table, key: str, values: Mapping[str, Any]) -> int:
         return self._find(table, ("digest",), [{"digest": key, **values}])[key,]

@@ -47,6 +47,18 @@ RESULTS: Columns = {
 }  # fmt: skip
 """Schema RESULTS_SCHEMA, only ever added to. gbps is 10⁹ B/s, tflops 10¹²/s, utilization a fraction."""
 
+RENAMED: Mapping[str, str] = {
+    "median_us": "time_s",
+    "p10_us": "q10_s",
+    "p90_us": "q90_s",
+    "baseline_us": "baseline_s",
+    "gbps": "bandwidth_bytes_per_s",
+    "tflops": "flops_per_s",
+    "host_us": "host_s",
+    "n_samples": "samples",
+}
+"""Column of `results` → the value of a `Summary` that it shows, where that has another name."""
+
 ROUNDS: Columns = {
     "run_id": "str", "suite": "category", "case": "str", "device": "category", "device_uuid": "category",
     "round": "int64", "attempt": "int64", "counts": "bool", "job_status": _STATUS, "job_message": "str",

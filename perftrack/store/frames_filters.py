@@ -1,16 +1,19 @@
-"""Which results are asked for: filters to conditions on the table `result` alone, all of them numbers of rows."""
+"""Which results are asked for: filters to conditions on the key of `result` alone, all of them numbers of rows."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, TypedDict
 
 import sqlalchemy as sa
 
-from perftrack.store import aliases, glob, read
+from perftrack.store import aliases, glob
 from perftrack.store.columns import is_one_of
-from perftrack.store.schema import device_class, kernel_case, result, revision, run, series, suite
+from perftrack.store.schema import device_class, kernel_case, result, revision, run, run_side, series, suite
 from perftrack.store.store import Store
 
 Where = list[sa.ColumnElement[bool]]
+
+BRANCH = sa.case((run_side.c.side == "head", run.c.head_branch), else_=run.c.base_branch)
+"""That which a side of a run was measured on."""
 
 _AT_ONCE = 256
 """Newest revisions that are asked first whether they have a result; the next step takes twice as many."""
@@ -77,60 +80,79 @@ def _of_runs(store: Store, filters: Filters) -> Where:
     if (pattern := filters.get("branch")) is not None:
         branches = sa.union(sa.select(run.c.head_branch), sa.select(run.c.base_branch))
         names = _names(store, branches, str(pattern))
-        heads, head_ids = _runs_of(store, run.c.head_branch.in_(names), run.c.head_id)
-        bases, base_ids = _runs_of(store, run.c.base_branch.in_(names), run.c.base_id)
-        of_head = sa.and_(result.c.side == "head", is_one_of(result.c.run_id, heads))
-        of_base = sa.and_(result.c.side == "base", is_one_of(result.c.run_id, bases))
-        conditions += [of_head | of_base, is_one_of(result.c.revision_id, sorted({*head_ids, *base_ids}))]
+        conditions += _of_sides(store, BRANCH.in_(names))
     if (text := filters.get("run")) is not None:
         uid = store.find_run(text)
         number = store.read(lambda connection: connection.execute(sa.select(run.c.id).where(run.c.uid == uid))).scalar()
-        conditions += [result.c.run_id == number, read.of_run(number or 0)]
+        conditions += _of_sides(store, run_side.c.run_id == number)
     return conditions
 
 
-def _runs_of(
-    store: Store, condition: sa.ColumnElement[bool], revision_id: sa.Column[int]
-) -> tuple[list[int], list[int]]:
-    """Numbers of runs and of their revisions."""
-    question = sa.select(run.c.id, revision_id).where(condition, revision_id.is_not(None))
-    found = store.read(lambda connection: connection.execute(question).all())
-    return [row[0] for row in found], [row[1] for row in found]
+def _of_sides(store: Store, condition: sa.ColumnElement[bool]) -> Where:
+    """The results of the sides of runs that fit: no condition where all do."""
+    all_of_them = sa.select(sa.func.count()).select_from(run_side).scalar_subquery()
+    question = sa.select(run_side.c.id, all_of_them).join(run, run_side.c.run_id == run.c.id).where(condition)
+    rows = store.read(lambda connection: connection.execute(question).all())
+    numbers = sorted(row[0] for row in rows)
+    if not rows or rows[0][1] != len(rows):
+        return [_among(result.c.run_side_id, numbers)]
+    return []
+
+
+def _among(column: sa.Column[int], numbers: Sequence[int]) -> sa.ColumnElement[bool]:
+    """One of these, in order: a range but for its holes where most are in it, which is read in one go."""
+    if numbers and numbers[-1] - numbers[0] < 2 * len(numbers):
+        holes = sorted(set(range(numbers[0], numbers[-1])).difference(numbers))
+        within = column.between(sa.literal_column(str(numbers[0])), sa.literal_column(str(numbers[-1])))
+        return sa.and_(within, ~is_one_of(column, holes)) if holes else within
+    return is_one_of(column, numbers)
+
+
+def of_revisions(store: Store, numbers: Sequence[int]) -> Where:
+    """The results of revisions."""
+    return _of_sides(store, is_one_of(run_side.c.revision_id, numbers))
 
 
 def _of_revisions(store: Store, chosen: Where, *, since: str | None, last: int | None, repo: str | None) -> Where:
-    known = in_order(store)
-    numbers = [number for number, of, _ in known if repo in {None, of}]
+    asked: Where = [] if repo is None else [revision.c.repo == repo]
     if since is not None:
         first = store.find_revision(repo, since).order
-        later = {number for number, _, order in known if order >= first}
-        numbers = [number for number in numbers if number in later]
+        asked.append(sa.tuple_(*_ORDER) >= sa.tuple_(int(first[0]), *first[1:]))
     if last is not None:
-        numbers = _newest(store, chosen, numbers, last)
-    return [] if len(numbers) == len(known) else [is_one_of(result.c.revision_id, numbers)]
+        return _of_sides(store, is_one_of(run_side.c.revision_id, _newest(store, chosen, asked, last)))
+    return _of_sides(store, run_side.c.revision_id.in_(sa.select(revision.c.id).where(*asked)))
 
 
-def in_order(store: Store) -> list[tuple[int, str, tuple[bool, int, int, int]]]:
-    """Number, repository and place of every revision, in topological order."""
-    question = sa.select(revision.c.id, revision.c.repo, revision.c.position, revision.c.committed_us)
-    rows = store.read(lambda connection: connection.execute(question).all())
-    placed = [(row[0], row[1], (row[2] is None, row[2] or 0, row[3], row[0])) for row in rows]
-    return sorted(placed, key=lambda one: one[2])
+_ORDER = (
+    sa.case((revision.c.position.is_(None), 1), else_=0),
+    sa.func.coalesce(revision.c.position, 0),
+    revision.c.committed_us,
+    revision.c.id,
+)
+"""Topological, as `StoredRevision.order` has it."""
 
 
-def _newest(store: Store, chosen: Where, numbers: Sequence[int], last: int) -> list[int]:
+def newest_revisions(store: Store, asked: Where, *, skip: int, count: int) -> list[int]:
+    """The newest first, but for some of them."""
+    question = sa.select(revision.c.id).where(*asked).order_by(*(part.desc() for part in _ORDER))
+    return store.read(lambda connection: list(connection.scalars(question.offset(skip).limit(count))))
+
+
+def _newest(store: Store, chosen: Where, asked: Where, last: int) -> list[int]:
     """The last of these revisions that have a result among the chosen: the newest are asked first."""
     found: list[int] = []
-    end, size = len(numbers), max(last, _AT_ONCE)
-    while end > 0 and len(found) < last:
-        some = numbers[max(0, end - size) : end]
+    start, size = 0, max(last, _AT_ONCE)
+    while len(found) < last:
+        some = newest_revisions(store, asked, skip=start, count=size)
         there = set(_with_results(store, chosen, some))
-        found = [number for number in some if number in there] + found
-        end, size = end - len(some), 2 * size
-    return found[-last:] if last > 0 else []
+        found += [number for number in some if number in there]
+        if len(some) < size:
+            break
+        start, size = start + size, 2 * size
+    return found[:last]
 
 
 def _with_results(store: Store, chosen: Where, numbers: Sequence[int]) -> Iterable[int]:
-    has_one = sa.exists().where(result.c.revision_id == revision.c.id, *chosen)
-    question = sa.select(revision.c.id).where(is_one_of(revision.c.id, numbers), has_one)
+    has_one = sa.exists().where(result.c.run_side_id == run_side.c.id, *chosen)
+    question = sa.select(run_side.c.revision_id).where(is_one_of(run_side.c.revision_id, numbers), has_one)
     return store.read(lambda connection: list(connection.scalars(question)))

@@ -25,8 +25,8 @@ def latest(store: Store, base: StoredRevision | None, filters: Filters) -> pd.Da
     newest = _by_name(list(_newest(store, where)), _SHOWN).sort_values("commit_seq", kind="stable")
     # by several methods there are several series of one name: the newest commit counts
     newest = newest[~newest.index.duplicated(keep="last")].sort_index()
-    of_base = sa.false() if base is None else result.c.revision_id == base.id
-    before = _by_name([frames_table.rows(store, [*where, of_base], [*_NAMES, "median_us", "speedup"])[0]], _SHOWN)
+    of_base = [sa.false()] if base is None else frames_filters.of_revisions(store, [base.id])
+    before = _by_name([frames_table.rows(store, [*where, *of_base], [*_NAMES, "median_us", "speedup"])[0]], _SHOWN)
     before = before[~before.index.duplicated(keep="last")].reindex(newest.index)
     newest["median_us_base"], newest["speedup_base"] = before["median_us"], before["speedup"]
     newest["time_change_pct"] = (newest["median_us"] / newest["median_us_base"] - 1) * 100
@@ -41,15 +41,14 @@ def _by_name(parts: list[pd.DataFrame], columns: list[str]) -> pd.DataFrame:
 
 def _newest(store: Store, where: Where) -> Iterator[pd.DataFrame]:
     """Rows of which each series has one; the newest commits are asked first, and at least once."""
-    order = [number for number, *_ in frames_filters.in_order(store)]
     missing = set(store.read(lambda connection: list(connection.scalars(sa.select(series.c.id)))))
-    end, size = len(order), _AT_FIRST
-    while len(order) - end < _AT_MOST:
-        some = order[max(0, end - size) : end]
-        yield _unseen(store, [*where, is_one_of(result.c.revision_id, some)], missing)
-        end, size = end - len(some), 2 * size
-        if not missing or end == 0:
+    start, size = 0, _AT_FIRST
+    while start < _AT_MOST:
+        some = frames_filters.newest_revisions(store, [], skip=start, count=size)
+        yield _unseen(store, [*where, *frames_filters.of_revisions(store, some)], missing)
+        if not missing or len(some) < size:
             return
+        start, size = start + size, 2 * size
     yield _unseen(store, [*where, is_one_of(result.c.series_id, sorted(missing))], missing)
 
 

@@ -7,7 +7,7 @@ import msgspec
 import sqlalchemy as sa
 
 from perftrack.model import Method
-from perftrack.store import aliases, frames_columns, frames_filters, read, steps
+from perftrack.store import aliases, frames_columns, frames_filters, read, steps, wide
 from perftrack.store.frames_columns import UNPLACED
 from perftrack.store.frames_filters import Filters
 from perftrack.store.schema import (
@@ -21,12 +21,11 @@ from perftrack.store.schema import (
     result,
     revision,
     run,
+    run_side,
     series,
     suite,
 )
 from perftrack.store.store import Store
-
-_branch = sa.case((result.c.side == "head", run.c.head_branch), else_=run.c.base_branch)
 
 _COLUMNS: Mapping[str, sa.ColumnElement[Any]] = {
     "repo": revision.c.repo,
@@ -35,7 +34,7 @@ _COLUMNS: Mapping[str, sa.ColumnElement[Any]] = {
     "dirty": revision.c.dirty,
     "commit_time": revision.c.committed_us,
     "measured_at": run.c.started_us,
-    "branch": _branch,
+    "branch": frames_filters.BRANCH,
     "suite": suite.c.name,
     "case": aliases.KEY,
     "params": declaration.c.params,
@@ -50,36 +49,29 @@ _COLUMNS: Mapping[str, sa.ColumnElement[Any]] = {
     "node": device.c.node,
     "env_key": environment.c.digest,
     "method_key": method.c.digest,
-    "median_us": result.c.time_s,
-    "p10_us": result.c.q10_s,
-    "p90_us": result.c.q90_s,
-    "baseline_us": result.c.baseline_s,
-    "gbps": result.c.bandwidth_bytes_per_s,
-    "tflops": result.c.flops_per_s,
+    **{name: wide.VALUES[of] for name, of in frames_columns.RENAMED.items()},
     **steps.VECTORISATION,
-    "host_us": result.c.host_s,
-    "n_samples": result.c.samples,
     "cold": method.c.document,
     **{name: resources.c[name] for name in ("registers", "local_bytes", "shared_bytes", "launches", "occupancy")},
     "code_digest": resources.c.code_digest,
 }
-"""Columns of `results` that have another name than in the table `result`."""
+"""Columns of `results` that have another name than in a `Summary`."""
 
 _SELECT = (
     aliases.beside(read.SUMMARIES)
     .join(
         finding,
         sa.and_(
-            finding.c.run_id == result.c.run_id,
+            finding.c.run_id == run_side.c.run_id,
             finding.c.case_id == series.c.case_id,
             finding.c.device_class_id == series.c.device_class_id,
             finding.c.variant == series.c.variant,
-            result.c.side == "head",
+            run_side.c.side == "head",
         ),
         isouter=True,
     )
     .with_only_columns(
-        *((_COLUMNS[name] if name in _COLUMNS else result.c[name]).label(name) for name in frames_columns.RESULTS)
+        *((_COLUMNS[name] if name in _COLUMNS else wide.VALUES[name]).label(name) for name in frames_columns.RESULTS)
     )
 )
 
@@ -91,7 +83,7 @@ _ORDER = (
     run.c.started_us,
     run.c.id,
     result.c.series_id,
-    result.c.side.desc(),
+    run_side.c.side.desc(),
 )
 """Topological; then oldest measurement first, head before base."""
 

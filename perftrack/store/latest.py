@@ -10,7 +10,7 @@ from perftrack.judge.value import Summary
 from perftrack.model import Scalar, Traffic
 from perftrack.store import aliases, read, rows
 from perftrack.store.columns import is_one_of
-from perftrack.store.schema import declaration, device_class, job_attempt, result, run, series
+from perftrack.store.schema import declaration, device_class, job_attempt, result, run, run_side, series
 
 RUNS = 60
 """Runs that are looked through: what was measured before them is history."""
@@ -60,15 +60,15 @@ def latest(connection: sa.Connection, name: str) -> list[Latest]:
     waiting = set(connection.scalars(sa.select(series.c.id).where(series.c.device_class_id == number)))
     names = aliases.names(connection)
     found: dict[tuple[str, str, str], Latest] = {}
-    for run_id, head_id in list(connection.execute(_runs(number))):
+    for run_id in list(connection.scalars(_runs(number))):
         if not waiting:
             break
         # the table's key begins with the series: a look at each that is missing, whatever else the run measured
         mine = sa.and_(
             is_one_of(result.c.series_id, sorted(waiting)),
-            result.c.revision_id == head_id,
-            result.c.run_id == run_id,
-            result.c.side == "head",
+            result.c.run_side_id.in_(
+                sa.select(run_side.c.id).where(run_side.c.run_id == run_id, run_side.c.side == "head")
+            ),
         )
         new = set(connection.scalars(sa.select(result.c.series_id).where(mine)))
         waiting -= new
@@ -79,14 +79,14 @@ def latest(connection: sa.Connection, name: str) -> list[Latest]:
     return [found[key] for key in sorted(found)]
 
 
-def _runs(number: int) -> sa.Select[int, int]:
+def _runs(number: int) -> sa.Select[int]:
     used = (
         sa.select(job_attempt.c.id)
         .where(job_attempt.c.run_id == run.c.id, job_attempt.c.device_class_id == number)
         .exists()
     )
     newest = run.c.started_us.desc(), run.c.id.desc()
-    return sa.select(run.c.id, run.c.head_id).where(used).order_by(*newest).limit(RUNS)
+    return sa.select(run.c.id).where(used).order_by(*newest).limit(RUNS)
 
 
 def _latest(row: Mapping[str, Any]) -> Latest:

@@ -6,8 +6,8 @@ import msgspec
 import sqlalchemy as sa
 
 from perftrack.model import Status
-from perftrack.store import aliases, read
-from perftrack.store.schema import device_class, finding, kernel_case, result, run, series, suite
+from perftrack.store import aliases, read, wide
+from perftrack.store.schema import device_class, finding, kernel_case, result, run, run_side, series, suite
 from perftrack.store.value import StoredSummary
 
 _FAULTS = (Status.WRONG.value, Status.FAILED.value, Status.INVALID.value)
@@ -52,15 +52,16 @@ def tallies(connection: sa.Connection, uids: Sequence[str]) -> list[Tally]:
         .where(run.c.uid.in_(uids))
         .group_by(run.c.uid, device_class.c.name, finding.c.verdict, "red")
     )
-    fault = sa.case((result.c.status.in_(_FAULTS), 1), else_=0).label("fault")
+    fault = sa.case((result.c.fault.in_(_FAULTS), 1), else_=0).label("fault")
     alone = (
-        sa.select(run.c.uid, device_class.c.name, result.c.status, fault, sa.func.count())
-        .join_from(run, result, sa.and_(result.c.revision_id == run.c.head_id, result.c.run_id == run.c.id))
+        sa.select(run.c.uid, device_class.c.name, wide.STATUS.label("status"), fault, sa.func.count())
+        .join_from(run, run_side, run_side.c.run_id == run.c.id)
+        .join(result, result.c.run_side_id == run_side.c.id)
         .join(series, result.c.series_id == series.c.id)
         .join(device_class, series.c.device_class_id == device_class.c.id)
-        .where(run.c.uid.in_(uids), run.c.base_id.is_(None), result.c.side == "head")
+        .where(run.c.uid.in_(uids), run.c.base_id.is_(None), run_side.c.side == "head")
         .where(series.c.variant != series.c.baseline)
-        .group_by(run.c.uid, device_class.c.name, result.c.status, "fault")
+        .group_by(run.c.uid, device_class.c.name, "status", "fault")
     )
     rows = [*connection.execute(compared), *connection.execute(alone)]
     return [
@@ -109,6 +110,9 @@ def points(connection: sa.Connection, numbers: Sequence[int], *, runs: int) -> l
     return read.summaries(
         connection,
         result.c.series_id.in_(numbers),
-        result.c.revision_id.in_(sa.select(newest.c.head_id)),
-        result.c.side == "head",
+        result.c.run_side_id.in_(
+            sa.select(run_side.c.id).where(
+                run_side.c.revision_id.in_(sa.select(newest.c.head_id)), run_side.c.side == "head"
+            )
+        ),
     )

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from perftrack.judge.value import Finding
 from perftrack.model import Environment, Issue, Run
-from perftrack.store import aliases, rows, steps
+from perftrack.store import aliases, rows, steps, wide
 from perftrack.store.schema import (
     declaration,
     device,
@@ -21,7 +21,9 @@ from perftrack.store.schema import (
     result,
     revision,
     run,
+    run_side,
     series,
+    setting,
     suite,
 )
 from perftrack.store.value import DeviceUse, RunEntry, StoredRevision, StoredRun, StoredSummary
@@ -97,7 +99,7 @@ def stored_run(connection: sa.Connection, number: int, of: Run) -> StoredRun:
     issues: dict[int, Issue] = {row.declaration_id: rows.method(row.document).issue for row in used}
     cases = mappings(connection, _CASES.where(declaration.c.id.in_(issues)))
     devices = mappings(connection, _DEVICES.where(device.c.id.in_({row.device_id for row in used})))
-    points = summaries(connection, result.c.run_id == number, of_run(number))
+    points = summaries(connection, of_run(number))
     return StoredRun(
         run=of,
         cases=[rows.case(row, issues[row["id"]]) for row in cases],
@@ -108,10 +110,13 @@ def stored_run(connection: sa.Connection, number: int, of: Run) -> StoredRun:
 
 
 def of_run(number: int) -> sa.ColumnElement[bool]:
-    """The table's key begins with the series: its revisions lead to a run's rows by the index."""
-    head = sa.select(run.c.head_id).where(run.c.id == number)
-    base = sa.select(run.c.base_id).where(run.c.id == number, run.c.base_id.is_not(None))
-    return result.c.revision_id.in_(sa.union(head, base))
+    """The results of one run."""
+    return result.c.run_side_id.in_(sa.select(run_side.c.id).where(run_side.c.run_id == number))
+
+
+def of_revisions(numbers: Sequence[int]) -> sa.ColumnElement[bool]:
+    """The results of revisions, by whatever run."""
+    return result.c.run_side_id.in_(sa.select(run_side.c.id).where(run_side.c.revision_id.in_(numbers)))
 
 
 _CASES = (
@@ -149,36 +154,40 @@ def findings(connection: sa.Connection, run_id: int, *, today: bool = False) -> 
 
 
 SUMMARIES = steps.beside(
-    sa.select(
-        *columns(result, "declaration_id", "device_id", "environment_id", "resources_id"),
-        *(column.label(name) for name, column in steps.VECTORISATION.items()),
-        *columns(resources, "id", "digest"),
-        *prefixed(revision, "revision__"),
-        suite.c.name.label("suite"),
-        kernel_case.c.key.label("case_key"),
-        device_class.c.name.label("device_class"),
-        series.c.variant,
-        series.c.baseline,
-        method.c.digest.label("method_digest"),
-        declaration.c.min_effect,
-        device.c.uuid.label("device_uuid"),
-        environment.c.digest.label("environment_digest"),
-        run.c.uid.label("run_uid"),
-        run.c.started_us.label("measured_us"),
-        run.c.head_branch,
-        run.c.base_branch,
+    wide.beside(
+        sa.select(
+            *wide.columns(),
+            *(column.label(name) for name, column in steps.VECTORISATION.items()),
+            *columns(resources, "id", "digest"),
+            *prefixed(revision, "revision__"),
+            suite.c.name.label("suite"),
+            kernel_case.c.key.label("case_key"),
+            device_class.c.name.label("device_class"),
+            series.c.variant,
+            series.c.baseline,
+            method.c.digest.label("method_digest"),
+            declaration.c.min_effect,
+            device.c.uuid.label("device_uuid"),
+            environment.c.digest.label("environment_digest"),
+            run.c.uid.label("run_uid"),
+            run.c.started_us.label("measured_us"),
+            run.c.head_branch,
+            run.c.base_branch,
+        )
+        .join_from(result, series, result.c.series_id == series.c.id)
+        .join(kernel_case, series.c.case_id == kernel_case.c.id)
+        .join(suite, kernel_case.c.suite_id == suite.c.id)
+        .join(device_class, series.c.device_class_id == device_class.c.id)
+        .join(method, series.c.method_id == method.c.id)
+        .join(run_side, result.c.run_side_id == run_side.c.id)
+        .join(revision, run_side.c.revision_id == revision.c.id)
+        .join(run, run_side.c.run_id == run.c.id)
+        .join(setting, result.c.setting_id == setting.c.id)
+        .join(resources, setting.c.resources_id == resources.c.id)
+        .join(declaration, setting.c.declaration_id == declaration.c.id)
+        .join(device, setting.c.device_id == device.c.id, isouter=True)
+        .join(environment, setting.c.environment_id == environment.c.id, isouter=True)
     )
-    .join_from(result, series, result.c.series_id == series.c.id)
-    .join(kernel_case, series.c.case_id == kernel_case.c.id)
-    .join(suite, kernel_case.c.suite_id == suite.c.id)
-    .join(device_class, series.c.device_class_id == device_class.c.id)
-    .join(method, series.c.method_id == method.c.id)
-    .join(resources, result.c.resources_id == resources.c.id)
-    .join(revision, result.c.revision_id == revision.c.id)
-    .join(run, result.c.run_id == run.c.id)
-    .join(declaration, result.c.declaration_id == declaration.c.id)
-    .join(device, result.c.device_id == device.c.id, isouter=True)
-    .join(environment, result.c.environment_id == environment.c.id, isouter=True)
 )
 
 
@@ -202,9 +211,9 @@ def of_newest(last: int, *where: sa.ColumnElement[bool]) -> sa.ColumnElement[boo
         revision.c.id.desc(),
         run.c.started_us.desc(),
         run.c.uid.desc(),
-        result.c.side,
+        run_side.c.side,
     )
-    key = (result.c.series_id, result.c.revision_id, result.c.run_id, result.c.side)
+    key = (result.c.series_id, result.c.run_side_id)
     place = sa.func.row_number().over(partition_by=result.c.series_id, order_by=newest_first)
     placed = (
         sa.select(*key, place.label("place"))
@@ -212,8 +221,9 @@ def of_newest(last: int, *where: sa.ColumnElement[bool]) -> sa.ColumnElement[boo
         .join(kernel_case, series.c.case_id == kernel_case.c.id)
         .join(suite, kernel_case.c.suite_id == suite.c.id)
         .join(device_class, series.c.device_class_id == device_class.c.id)
-        .join(revision, result.c.revision_id == revision.c.id)
-        .join(run, result.c.run_id == run.c.id)
+        .join(run_side, result.c.run_side_id == run_side.c.id)
+        .join(revision, run_side.c.revision_id == revision.c.id)
+        .join(run, run_side.c.run_id == run.c.id)
         .where(*where)
         .subquery()
     )

@@ -18,7 +18,9 @@ from perftrack.store.schema import (
     result,
     revision,
     run,
+    run_side,
     series,
+    setting,
     sighting,
     suite,
 )
@@ -46,13 +48,14 @@ def _of_base(column: sa.Column[int]) -> sa.ScalarSelect[int]:
     return (
         sa.select(column)
         .join_from(series, result, result.c.series_id == series.c.id)
+        .join(setting, result.c.setting_id == setting.c.id)
+        .join(run_side, result.c.run_side_id == run_side.c.id)
         .where(
             series.c.case_id == sighting.c.case_id,
             series.c.device_class_id == regression.c.device_class_id,
             series.c.variant == sighting.c.variant,
-            result.c.revision_id == run.c.base_id,
-            result.c.run_id == run.c.id,
-            result.c.side == "base",
+            run_side.c.run_id == run.c.id,
+            run_side.c.side == "base",
             result.c.time_s.is_not(None),
         )
         .limit(1)
@@ -72,7 +75,7 @@ _SIGHTINGS = (
         run.c.uid.label("run_uid"),
         run.c.started_us.label("at_us"),
         *read.prefixed(_head, "head__"),
-        _of_base(result.c.environment_id).label("environment_id"),
+        _of_base(setting.c.environment_id).label("environment_id"),
         _of_base(series.c.method_id).label("method_id"),
     )
     .join_from(sighting, regression, sighting.c.regression_id == regression.c.id)
@@ -133,16 +136,18 @@ def segments(connection: sa.Connection, run_uid: str) -> dict[tuple[CaseId, str]
             kernel_case.c.key,
             series.c.variant,
             device_class.c.name,
-            result.c.environment_id,
+            setting.c.environment_id,
             series.c.method_id,
         )
-        .join_from(run, result, sa.and_(result.c.revision_id == run.c.head_id, result.c.run_id == run.c.id))
+        .join_from(run, run_side, run_side.c.run_id == run.c.id)
+        .join(result, result.c.run_side_id == run_side.c.id)
+        .join(setting, result.c.setting_id == setting.c.id)
         .join(series, result.c.series_id == series.c.id)
         .join(kernel_case, series.c.case_id == kernel_case.c.id)
         .join(suite, kernel_case.c.suite_id == suite.c.id)
         .join(device_class, series.c.device_class_id == device_class.c.id)
-        .where(run.c.uid == run_uid, result.c.side == "head", result.c.time_s.is_not(None))
-        .where(result.c.environment_id.is_not(None))
+        .where(run.c.uid == run_uid, run_side.c.side == "head", result.c.time_s.is_not(None))
+        .where(setting.c.environment_id.is_not(None))
     )
     return {
         (CaseId(name, key, variant), class_name): (environment_id, method_id)

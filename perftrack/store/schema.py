@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from perftrack.judge.life import Kind, State
 from perftrack.model import Accuracy, Cause, Status, Verdict
-from perftrack.store import columns
+from perftrack.store import columns, schema_results
 from perftrack.store.columns import (
     BIG,
     count,
@@ -27,7 +27,7 @@ from perftrack.store.columns import (
     text,
 )
 
-REVISIONS = ("0001", "0002", "0003", "0004")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005")
 """Every schema this program knows, oldest first; the last one is what it needs."""
 
 VERSION_TABLE = "perftrack_alembic_version"
@@ -37,7 +37,10 @@ VIEWS = ("results", "findings")
 """For tools that read SQL. Only the migrations make them; the program does not read them."""
 
 metadata = columns.metadata
-"""All tables below."""
+"""All tables below, and those of results."""
+
+run_side, setting, extent = schema_results.run_side, schema_results.setting, schema_results.extent
+result, result_extra = schema_results.result, schema_results.result_extra
 
 revision = table(
     "revision",
@@ -245,55 +248,6 @@ sample = table(
     ),
 )
 """Raw samples; a table of their own, so that they may expire."""
-
-result = table(
-    "result",
-    refers("series_id", "series", primary_key=True),
-    refers("revision_id", "revision", primary_key=True),
-    refers("run_id", "run", primary_key=True),
-    sa.Column("side", sa.Text, primary_key=True),
-    refers("declaration_id", "declaration"),
-    refers("device_id", "device", nullable=True),
-    refers("environment_id", "environment", nullable=True),
-    refers("resources_id", "resources"),
-    text("status"),
-    text("message"),
-    number("time_s"),
-    number("q10_s"),
-    number("q90_s"),
-    number("baseline_s"),
-    *interval("speedup"),
-    *interval("fusion_gain"),
-    number("expected_gain"),
-    number("fusion_efficiency"),
-    number("bandwidth_bytes_per_s"),
-    number("utilization"),
-    number("peak_utilization"),
-    number("flops_per_s"),
-    count("samples"),
-    count("rounds"),
-    count("bad_blocks"),
-    number("error_l2"),
-    number("error_max"),
-    number("host_s"),
-    text("mode"),
-    small("cached"),
-    number("clock_mhz"),
-    number("build_first_s"),
-    number("build_s"),
-    sa.Index(None, "revision_id"),
-    one_of("side", ("head", "base")),
-    one_of("status", Status),
-    flag("cached"),
-    sa.CheckConstraint("(status = 'ok') = (time_s IS NOT NULL)", name="time_exactly_when_ok"),
-    *positive("time_s", "q10_s", "q90_s", "baseline_s", "speedup", "speedup_low", "speedup_high"),
-    *positive("fusion_gain", "fusion_gain_low", "fusion_gain_high", "expected_gain", "fusion_efficiency"),
-    *non_negative("bandwidth_bytes_per_s", "utilization", "peak_utilization", "flops_per_s"),
-    *positive("clock_mhz"),
-    *non_negative("error_l2", "error_max", "host_s", "build_first_s", "build_s"),
-    with_rowid=False,
-)
-"""One wide row per series, revision and run. `side` is in the key for a commit compared with itself."""
 
 finding = table(
     "finding",

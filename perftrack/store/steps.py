@@ -5,7 +5,6 @@ from typing import Any
 import sqlalchemy as sa
 
 from perftrack.declare import NEVER_GATED
-from perftrack.model import Status
 from perftrack.store.schema import result, series
 
 _STEPS = NEVER_GATED[0]
@@ -27,8 +26,8 @@ def beside(question: sa.Select[*tuple[Any, ...]]) -> sa.Select[*tuple[Any, ...]]
     same_case = (
         _their_series.c[name] == series.c[name] for name in ("case_id", "device_class_id", "baseline", "method_id")
     )
-    same_run = (_their_result.c[name] == result.c[name] for name in ("revision_id", "run_id", "side"))
-    candidate = series.c.variant.not_in([_STEPS, series.c.baseline]) & (result.c.status == Status.OK.value)
+    same_side = _their_result.c.run_side_id == result.c.run_side_id
+    candidate = series.c.variant.not_in([_STEPS, series.c.baseline]) & result.c.fault.is_(None)
     return question.join(
         _their_series, sa.and_(*same_case, _their_series.c.variant == _STEPS, candidate), isouter=True
-    ).join(_their_result, sa.and_(_their_result.c.series_id == _their_series.c.id, *same_run), isouter=True)
+    ).join(_their_result, sa.and_(_their_result.c.series_id == _their_series.c.id, same_side), isouter=True)

@@ -34,7 +34,7 @@ from perftrack.store import (
 )
 from perftrack.store.attempts import Identity
 from perftrack.store.door import Door, translated
-from perftrack.store.schema import device_class, result, run, series, suite
+from perftrack.store.schema import device_class, run, series, suite
 from perftrack.store.value import DeviceUse, FinishedJob, RunEntry, StoredRevision, StoredRun, StoredSummary
 from perftrack.store.write import Writer
 
@@ -308,7 +308,7 @@ class Store:
         """
         matching = self._matching(None, of) if isinstance(of, str) else [of]
         numbers = [one.id for one in matching]
-        where = [result.c.revision_id.in_(numbers), *self._device_filter(device)]
+        where = [read.of_revisions(numbers), *self._device_filter(device)]
         return self.read(lambda connection: read.summaries(connection, *where, today=True))
 
     def history(

@@ -25,7 +25,9 @@ from perftrack.store.schema import (
     result,
     revision,
     run,
+    run_side,
     series,
+    setting,
     suite,
 )
 from perftrack.store.schema import device as device_table
@@ -80,15 +82,17 @@ _QUESTION = (
         _SHOWN.label("case_id"),
         series.c.device_class_id,
         series.c.variant,
-        result.c.revision_id,
+        run_side.c.revision_id,
         result.c.time_s,
-        result.c.environment_id,
+        setting.c.environment_id,
         series.c.method_id,
-        result.c.device_id,
+        setting.c.device_id,
     )
     .join_from(series, result, result.c.series_id == series.c.id)
-    .join(run, result.c.run_id == run.c.id)
-    .join(revision, result.c.revision_id == revision.c.id)
+    .join(setting, result.c.setting_id == setting.c.id)
+    .join(run_side, result.c.run_side_id == run_side.c.id)
+    .join(run, run_side.c.run_id == run.c.id)
+    .join(revision, run_side.c.revision_id == revision.c.id)
     .join(case_alias, case_alias.c.case_id == series.c.case_id, isouter=True)
     .where(revision.c.dirty == 0)
     .order_by(
@@ -101,7 +105,7 @@ _QUESTION = (
         revision.c.committed_us,
         revision.c.id,
         result.c.time_s.is_(None),
-        result.c.side.desc(),
+        run_side.c.side.desc(),
         run.c.started_us,
         run.c.id,
     )

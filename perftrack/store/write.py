@@ -13,10 +13,11 @@ import sqlalchemy as sa
 
 from perftrack.errors import StoreError, UsageError
 from perftrack.judge.value import Finding, Summary
-from perftrack.model import Case, Device, JobResult, Method, Run, RunOptions
+from perftrack.model import Case, Device, JobResult, Method, Run, RunOptions, Traffic
 from perftrack.store import pack, rows
 from perftrack.store.dimensions import Dimensions, insert, insert_statement
 from perftrack.store.door import Door
+from perftrack.store.result_rows import Answer, ResultRows, result_rows
 from perftrack.store.schema import (
     declaration,
     device,
@@ -25,7 +26,9 @@ from perftrack.store.schema import (
     job_attempt,
     measurement,
     result,
+    result_extra,
     run,
+    run_side,
     sample,
     sighting,
 )
@@ -155,11 +158,14 @@ class Writer:
             change["problems"] = pack.json_text(list(problems))
 
         def work(connection: sa.Connection) -> None:
-            sides = [number for number in (header.head_id, header.base_id) if number is not None]
-            connection.execute(sa.delete(result).where(result.c.revision_id.in_(sides), result.c.run_id == header.id))
+            mine = result.c.run_side_id.in_(sa.select(run_side.c.id).where(run_side.c.run_id == header.id))
+            keys = sa.select(result.c.series_id, result.c.run_side_id).where(mine)
+            extra = sa.tuple_(result_extra.c.series_id, result_extra.c.run_side_id)
+            connection.execute(sa.delete(result_extra).where(extra.in_(keys)))
+            connection.execute(sa.delete(result).where(mine))
             connection.execute(sa.delete(finding).where(finding.c.run_id == header.id))
             connection.execute(sa.delete(sighting).where(sighting.c.run_id == header.id))
-            insert(connection, result, results)
+            results.insert(connection)
             insert(connection, finding, found)
             connection.execute(sa.update(run).where(run.c.id == header.id).values(change))
 
@@ -171,30 +177,34 @@ class Writer:
         summaries: Sequence[Summary],
         cases: Mapping[tuple[str, str], int],
         classes: Mapping[str, int],
-    ) -> list[dict[str, Any]]:
-        """Rows of `result`, sorted by key."""
+    ) -> ResultRows:
         measured = self._door.read(lambda connection: _measured(connection, header.id))
-        jobs = measured.jobs
-        used = self._dimensions.resources(one.resources for one in summaries)
-        keys = [_series_key(one, cases, classes, jobs) for one in summaries]
-        series = self._dimensions.series(keys)
-        made = [
-            {
-                "series_id": series[tuple(key.values())],
-                "revision_id": _revision_of(one, header),
-                "run_id": header.id,
-                "side": one.side,
-                "declaration_id": jobs[key["case_id"], key["device_class_id"]].declaration_id,
-                "device_id": _known(measured.devices, one.device_uuid, f"device of {_title(one)}"),
-                "environment_id": _known(
-                    measured.environments, one.environment_digest, f"environment of {_title(one)}"
-                ),
-                "resources_id": used[one.resources],
-                **rows.summary_row(one),
-            }
-            for one, key in zip(summaries, keys, strict=True)
-        ]
-        return sorted(made, key=lambda row: (row["series_id"], row["revision_id"], row["side"]))
+        answers: list[Answer] = []
+        for one in summaries:
+            case_id, class_id = cases[one.suite, one.case_key], classes[one.device_class]
+            job = _known(measured.jobs, (case_id, class_id), f"job of {_title(one)}")
+            device_id, peak = _known(measured.devices, one.device_uuid, f"device of {_title(one)}") or (None, None)
+            answers.append(
+                Answer(
+                    summary=one,
+                    series={
+                        "case_id": case_id,
+                        "device_class_id": class_id,
+                        "variant": one.variant,
+                        "baseline": job.baseline,
+                        "method_id": job.method_id,
+                    },
+                    revision_id=_revision_of(one, header),
+                    declaration_id=job.declaration_id,
+                    device_id=device_id,
+                    environment_id=_known(
+                        measured.environments, one.environment_digest, f"environment of {_title(one)}"
+                    ),
+                    traffic=job.traffic,
+                    peak_bytes_per_s=peak,
+                )
+            )
+        return result_rows(self._dimensions, header.id, answers)
 
     def header(self, run_uid: str) -> StoredHeader:
         """What is stored of the run itself; UsageError where it is unknown."""
@@ -255,6 +265,7 @@ def _refuse_conflict(connection: sa.Connection, row: Mapping[str, Any], title: s
 class _Job(msgspec.Struct, frozen=True):
     declaration_id: int
     baseline: str
+    traffic: Traffic
     method_id: int
 
 
@@ -263,8 +274,8 @@ class _Measured(msgspec.Struct, frozen=True):
 
     jobs: dict[tuple[int, int], _Job] = {}
     """By case and device class."""
-    devices: dict[str, int] = {}
-    """By UUID."""
+    devices: dict[str, tuple[int, float | None]] = {}
+    """Number and bandwidth of the datasheet, by UUID."""
     environments: dict[str, int] = {}
     """By digest."""
 
@@ -276,8 +287,10 @@ def _measured(connection: sa.Connection, run_id: int) -> _Measured:
             job_attempt.c.device_class_id,
             job_attempt.c.declaration_id,
             declaration.c.baseline,
+            declaration.c.traffic,
             job_attempt.c.method_id,
             device.c.uuid,
+            device.c.peak_bytes_per_s,
             job_attempt.c.device_id,
             environment.c.digest,
             job_attempt.c.environment_id,
@@ -290,28 +303,12 @@ def _measured(connection: sa.Connection, run_id: int) -> _Measured:
     )
     found = _Measured()
     for row in connection.execute(question):
-        found.jobs[row.case_id, row.device_class_id] = _Job(row.declaration_id, row.baseline, row.method_id)
-        found.devices[row.uuid] = row.device_id
+        traffic = msgspec.json.decode(row.traffic, type=Traffic)
+        found.jobs[row.case_id, row.device_class_id] = _Job(row.declaration_id, row.baseline, traffic, row.method_id)
+        found.devices[row.uuid] = (row.device_id, row.peak_bytes_per_s)
         if row.digest is not None:
             found.environments[row.digest] = row.environment_id
     return found
-
-
-def _series_key(
-    summary: Summary,
-    cases: Mapping[tuple[str, str], int],
-    classes: Mapping[str, int],
-    jobs: Mapping[tuple[int, int], _Job],
-) -> dict[str, Any]:
-    case_id, class_id = cases[summary.suite, summary.case_key], classes[summary.device_class]
-    job = _known(jobs, (case_id, class_id), f"job of {_title(summary)}")
-    return {
-        "case_id": case_id,
-        "device_class_id": class_id,
-        "variant": summary.variant,
-        "baseline": job.baseline,
-        "method_id": job.method_id,
-    }
 
 
 def _revision_of(summary: Summary, header: StoredHeader) -> int:

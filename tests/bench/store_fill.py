@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import sqlalchemy as sa
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "store"))
 import store_builders as build
@@ -26,20 +27,18 @@ SERIES = CLASSES * SUITES * CASES * len(VARIANTS)
 COLUMNS = [column.name for column in schema.result.columns]
 SECOND_US = 1_000_000
 
-_TIMES = ("time_s", "q10_s", "q90_s", "baseline_s")
 _RATIOS = ("speedup", "speedup_low", "speedup_high")
-_GAINS = ("fusion_gain", "fusion_gain_low", "fusion_gain_high", "expected_gain", "fusion_efficiency")
-_EVERY = (
-    *("bandwidth_bytes_per_s", "utilization", "peak_utilization", "flops_per_s"),
-    *("error_l2", "error_max", "host_s", "clock_mhz", "build_first_s", "build_s"),
-)
-MEASURED = {
-    "unfused": {*_TIMES, *_EVERY},
-    "steps": {*_TIMES, *_EVERY, *_RATIOS},
-    "fused": {*_TIMES, *_EVERY, *_RATIOS, *_GAINS},
+_GAINS = ("fusion_gain", "fusion_gain_low", "fusion_gain_high")
+ABSENT = {"unfused": {*_RATIOS, *_GAINS, "fault"}, "steps": {*_GAINS, "fault"}, "fused": {"fault"}}
+"""Variant → its columns that are NULL, as `judge.summarize` leaves them."""
+_KINDS = {
+    column.name: ">f8"
+    if isinstance(column.type, sa.Double)
+    else ">i2"
+    if isinstance(column.type, sa.SmallInteger)
+    else ">i4"
+    for column in schema.result.columns
 }
-"""Variant → its columns that are not NULL, as `judge.summarize` fills them."""
-_DOUBLES = [*_TIMES, *_RATIOS, *_GAINS, *_EVERY]
 
 
 def class_name(number: int) -> str:
@@ -60,7 +59,10 @@ def case_key(number: int) -> str:
 def dimensions(store: Store, commits: int) -> dict[str, list[int]]:
     """Make all that rows of `result` refer to; row numbers of series (in the order of their rows), revisions …"""
     made = Dimensions(store._door)
-    devices = [made.device(build.device(number, device_class=class_name(number))) for number in range(CLASSES)]
+    devices = [
+        made.device(build.device(number, device_class=class_name(number), peak_bytes_per_s=4.8e12))
+        for number in range(CLASSES)
+    ]
     cases = [
         build.case(case_key(number), suite=suite_name(of), backend="cuda")
         for of, number in itertools.product(range(SUITES), range(CASES))
@@ -76,19 +78,33 @@ def dimensions(store: Store, commits: int) -> dict[str, list[int]]:
     series = [found[tuple(key.values())] for key in keys]
     used = [Resources(registers=32 + at % 64, launches=1, code_digest=f"{at:064x}") for at in range(SERIES)]
     resources = made.resources(used)
+    places = itertools.product(devices, numbers, VARIANTS)
+    settings = [
+        {
+            "declaration_id": declaration,
+            "device_id": device,
+            "environment_id": made.environment(build.ENVIRONMENT),
+            "resources_id": resources[of],
+            "mode": "graph",
+            "cached": 0,
+            "expected_gain": 1.5 if variant == "fused" else None,
+            "bytes_min": 12288,
+            "flops": 2048,
+            "peak_bytes_per_s": 4.8e12,
+        }
+        for ((_, device), (_, declaration), variant), of in zip(places, used, strict=True)
+    ]
     if commits:
         _revisions(store, commits)
     return {
         "series_id": series,
-        "declaration_id": [declaration for _, (_, declaration), _ in itertools.product(devices, numbers, VARIANTS)],
-        "device_id": [device for (_, device), _, _ in itertools.product(devices, numbers, VARIANTS)],
-        "environment_id": [made.environment(build.ENVIRONMENT) or 0] * SERIES,
-        "resources_id": [resources[one] for one in used],
+        "setting_id": made.settings(settings),
+        "extent_id": made.extents([{"samples": 150 - bad, "rounds": 3, "bad_blocks": bad} for bad in range(8)]),
     }
 
 
 def _revisions(store: Store, commits: int) -> None:
-    """Commit number n, and the run that measured it, are the rows n."""
+    """Commit number n, the run that measured it, and its only side are the rows n."""
     from perftrack.store import rows
 
     revisions = [
@@ -104,6 +120,8 @@ def _revisions(store: Store, commits: int) -> None:
     def work(connection: Any) -> None:
         insert(connection, schema.revision, revisions)
         insert(connection, schema.run, runs)
+        sides = [{"id": n, "run_id": n, "revision_id": n, "side": "head"} for n in range(1, commits + 1)]
+        insert(connection, schema.run_side, sides)
 
     store._door.write(work)
 
@@ -113,34 +131,34 @@ class Commits:
 
     def __init__(self, of: dict[str, list[int]], seed: int = 20_260_801) -> None:
         order = np.argsort(np.array(of["series_id"]))
-        self._of = {name: np.array(numbers, "i8")[order] for name, numbers in of.items()}
+        self._of = {name: np.array(of[name], "i8")[order] for name in ("series_id", "setting_id")}
+        self._extents = np.array(of["extent_id"], "i8")
         self._variant = order % len(VARIANTS)
         self._random = np.random.default_rng(seed)
         self._level = np.exp(self._random.uniform(np.log(2e-6), np.log(2e-3), SERIES))
 
     def arrays(self, commit: int) -> dict[str, Any]:
         """Column → values of all series, in the order of the key; what is one value for all of them is a scalar."""
-        noise = self._random.normal(1.0, 0.003, (24, SERIES))
-        time_s = self._level * noise[0]
-        baseline_s = self._level * 1.7 * noise[1]
-        speedup, gain = baseline_s / time_s, 1.3 * noise[2]
-        values: dict[str, Any] = {
+        noise = self._random.normal(1.0, 0.003, (14, SERIES))
+        time_s, gain = self._level * noise[0], 1.3 * noise[2]
+        speedup = 1.7 * noise[1]
+        disturbed = np.where(self._random.random(SERIES) < 0.1, self._random.integers(1, 8, SERIES), 0)
+        return {
             **self._of,
-            "revision_id": commit,
-            "run_id": commit,
-            "side": "head",
-            "status": "ok",
-            "message": "",
-            "mode": "graph",
-            "samples": 150,
-            "rounds": 3,
-            "bad_blocks": 0,
-            "cached": 0,
-            **dict(zip(_TIMES, (time_s, time_s * 0.998, time_s * 1.004, baseline_s), strict=True)),
+            "run_side_id": commit,
+            "extent_id": self._extents[disturbed],
+            "fault": None,
+            **dict(zip(("time_s", "q10_s", "q90_s"), (time_s, time_s * 0.998, time_s * 1.004), strict=True)),
             **dict(zip(_RATIOS, (speedup, speedup * 0.997, speedup * 1.003), strict=True)),
-            **dict(zip(_GAINS, (gain, gain * 0.997, gain * 1.003, noise[3] * 0 + 1.5, gain / 1.5), strict=True)),
+            **dict(zip(_GAINS, (gain, gain * 0.997, gain * 1.003), strict=True)),
+            "utilization": 0.9 * noise[3],
+            "host_ns": np.rint(4_000 * noise[4] ** 30).astype("i8"),
+            "build_first_us": np.rint(2_000_000 * noise[5] ** 60).astype("i8"),
+            "build_us": np.rint(300_000 * noise[6] ** 60).astype("i8"),
+            "clock_mhz": np.rint(1_965 * noise[7]).astype("i8"),
+            "error_l2_digits": 9_000 + np.rint(437 * noise[8] ** 10).astype("i8"),
+            "error_max_digits": 8_000 + np.rint(512 * noise[9] ** 10).astype("i8"),
         }
-        return values | {name: noise[4 + at] for at, name in enumerate(_EVERY)}
 
     def rows(self, commit: int) -> list[tuple[Any, ...]]:
         """As tuples in the order of the table's columns, sorted by key."""
@@ -150,43 +168,34 @@ class Commits:
             value = values[name]
             if not isinstance(value, np.ndarray):
                 lists.append([value] * SERIES)
-            elif name in _DOUBLES:
-                there = np.isin(self._variant, [at for at, of in enumerate(VARIANTS) if name in MEASURED[of]])
-                lists.append(value.tolist() if there.all() else np.where(there, value, None).tolist())
-            else:
-                lists.append(value.tolist())
+                continue
+            absent = np.isin(self._variant, [at for at, of in enumerate(VARIANTS) if name in ABSENT[of]])
+            lists.append(np.where(absent, None, value).tolist() if absent.any() else value.tolist())
         return list(zip(*lists, strict=True))
 
     def binary(self, commit: int) -> Iterator[bytes]:
         """As PostgreSQL's COPY reads them in binary, a part for each variant."""
         values = self.arrays(commit)
         for at, variant in enumerate(VARIANTS):
-            yield _binary(values, self._variant == at, MEASURED[variant])
+            yield _binary(values, self._variant == at, ABSENT[variant])
 
 
-def _binary(values: dict[str, Any], chosen: Any, measured: set[str]) -> bytes:
-    kinds = {"side": "S4", "status": "S2", "message": "S0", "mode": "S5"}
+def _binary(values: dict[str, Any], chosen: Any, absent: set[str]) -> bytes:
     fields: list[tuple[str, str]] = [("fields", ">i2")]
     for name in COLUMNS:
         fields.append((f"{name} length", ">i4"))
-        if name in _DOUBLES and name not in measured:
-            continue
-        if kinds.get(name) != "S0":
-            fields.append((name, kinds.get(name) or (">f8" if name in _DOUBLES else _whole(name))))
+        if name not in absent:
+            fields.append((name, _KINDS[name]))
     table = np.zeros(int(chosen.sum()), dtype=np.dtype(fields))
     table["fields"] = len(COLUMNS)
     for name in COLUMNS:
-        if name in table.dtype.names:
-            value = values[name]
-            table[name] = value[chosen] if isinstance(value, np.ndarray) else value
-            table[f"{name} length"] = table.dtype[name].itemsize
-        else:
-            table[f"{name} length"] = 0 if name == "message" else -1
+        if name in absent:
+            table[f"{name} length"] = -1
+            continue
+        value = values[name]
+        table[name] = value[chosen] if isinstance(value, np.ndarray) else value
+        table[f"{name} length"] = table.dtype[name].itemsize
     return table.tobytes()
-
-
-def _whole(name: str) -> str:
-    return ">i2" if schema.result.c[name].type is schema.result.c["cached"].type else ">i8"
 
 
 BLOCK = 250
@@ -202,10 +211,10 @@ def fill_sqlite(path: Path, source: Commits, commits: int) -> None:
     marks, first = ", ".join("?" * len(COLUMNS)), min(BLOCK, commits)
     for commit in range(1, first + 1):
         connection.executemany(f"INSERT INTO block VALUES ({marks})", source.rows(commit))  # noqa: S608
-    shifted = ", ".join(f"{name} + ?1" if name in {"revision_id", "run_id"} else name for name in COLUMNS)
+    shifted = ", ".join(f"{name} + ?1" if name == "run_side_id" else name for name in COLUMNS)
     for start in range(0, commits, BLOCK):
         # the temporary table is read in the order in which its rows came: commit by commit
-        copy = f"INSERT INTO result SELECT {shifted} FROM block WHERE revision_id + ?1 <= ?2 ORDER BY rowid"  # noqa: S608
+        copy = f"INSERT INTO result SELECT {shifted} FROM block WHERE run_side_id + ?1 <= ?2 ORDER BY rowid"  # noqa: S608
         connection.execute(copy, (start, commits))
     connection.execute("DROP TABLE block")
     connection.execute("PRAGMA journal_mode=WAL")

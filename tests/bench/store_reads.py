@@ -171,6 +171,6 @@ def size(url: str, engine: str) -> float:
         else:
             question = (
                 "SELECT sum(pageno) * 4096 FROM dbstat "  # the sum that it has in bytes ends at 4 GiB
-                "WHERE aggregate = TRUE AND name IN ('result', 'ix_result_revision_id')"
+                "WHERE aggregate = TRUE AND name IN ('result', 'ix_result_run_side_id')"
             )
         return float(store.read(lambda c: c.exec_driver_sql(question).scalar_one()))

@@ -194,3 +194,17 @@ def test_the_longest_build_is_the_first_and_the_others_tell_what_is_left_with_fi
     assert (single.build_first_s, single.build_s, single.clock_mhz) == (0.9, None, None)
     old = summarize(case(), "head", [one(1, None, None)], device())[0]
     assert (old.build_first_s, old.build_s) == (None, None)
+
+
+def test_diagnostics_are_rounded_and_times_are_not():
+    exact = {
+        "host_s": 2.3456789e-6,
+        "clock_mhz": 1949.7,
+        "build_s": 0.12345678,
+        "error_l2": 4.3712e-7,
+        "error_max": 1.0,
+    }
+    time_s = 1e-5 * (1 + 2**-52)
+    one = summarize(case(), "head", [result(1, measured("head", "unfused", time_s, **exact))], device())[0]
+    assert (one.host_s, one.clock_mhz, one.build_first_s) == (2.346e-6, 1950.0, 0.123457)
+    assert (one.error_l2, one.error_max, one.time_s) == (4.37e-7, 1.0, time_s)

@@ -103,7 +103,7 @@ def test_rows_without_their_parent(own_url: str) -> None:
     done = _db("check", "--db", own_url)
     assert done.return_value == 3
     assert "reference: 1 rows of job_attempt name a row of environment that is not there" in done.output
-    assert "reference: 2 rows of result name a row of environment that is not there" in done.output
+    assert "reference: 1 rows of setting name a row of environment that is not there" in done.output
 
 
 def test_a_lost_check_and_what_slipped_in_through_it(own_url: str) -> None:

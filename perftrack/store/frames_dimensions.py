@@ -1,0 +1,132 @@
+"""The small tables of the frame `results`: each row read once, and where every result has its own."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import sqlalchemy as sa
+
+from perftrack.store import aliases, frames_filters, wide
+from perftrack.store import frames_numbers as numbers
+from perftrack.store.columns import is_one_of
+from perftrack.store.frames_columns import UNPLACED
+from perftrack.store.schema import (
+    declaration,
+    device,
+    device_class,
+    environment,
+    extent,
+    kernel_case,
+    method,
+    resources,
+    revision,
+    run,
+    run_side,
+    series,
+    setting,
+    suite,
+)
+from perftrack.store.store import Store
+
+Places = npt.NDArray[np.intp]
+
+SIDES = (
+    sa.select(
+        run_side.c.id,
+        run_side.c.run_id.label("run_number"),
+        run_side.c.revision_id.label("revision_number"),
+        run_side.c.side,
+        revision.c.repo,
+        revision.c.sha.label("commit"),
+        sa.func.coalesce(revision.c.position, UNPLACED).label("commit_seq"),
+        revision.c.dirty,
+        revision.c.committed_us.label("commit_time"),
+        run.c.started_us.label("measured_at"),
+        run.c.uid.label("run_id"),
+        frames_filters.BRANCH.label("branch"),
+    )
+    .join_from(run_side, run, run_side.c.run_id == run.c.id)
+    # as a sum, so that nobody begins with all revisions
+    .join(revision, run_side.c.revision_id + 0 == revision.c.id)
+    .order_by(
+        revision.c.position.is_(None),
+        revision.c.position,
+        revision.c.committed_us,
+        revision.c.id,
+        run.c.started_us,
+        run.c.id,
+        run_side.c.side.desc(),
+    )
+)
+"""In the order of results: topological; then oldest measurement first, head before base."""
+
+_baseline = series.alias("baseline_series")
+
+SERIES = aliases.beside(
+    sa.select(
+        series.c.id,
+        sa.func.coalesce(_baseline.c.id, -1).label("baseline_id"),
+        suite.c.name.label("suite"),
+        aliases.KEY.label("case"),
+        device_class.c.name.label("device"),
+        series.c.variant,
+        series.c.baseline,
+        method.c.digest.label("method_key"),
+        method.c.document.label("cold"),
+    )
+    .join_from(series, kernel_case, series.c.case_id == kernel_case.c.id)
+    .join(suite, kernel_case.c.suite_id == suite.c.id)
+    .join(device_class, series.c.device_class_id == device_class.c.id)
+    .join(method, series.c.method_id == method.c.id)
+    .join(_baseline, wide.is_baseline(_baseline), isouter=True)
+).order_by(series.c.id)
+"""`baseline_id` is the series of the baseline variant, -1 where there is none."""
+
+SETTINGS = (
+    sa.select(
+        setting.c.id,
+        declaration.c.params,
+        device.c.uuid.label("device_uuid"),
+        device.c.node,
+        environment.c.digest.label("env_key"),
+        *(resources.c[name] for name in ("registers", "local_bytes", "shared_bytes", "launches", "occupancy")),
+        resources.c.code_digest,
+        *(setting.c[name] for name in ("mode", "cached", "expected_gain")),
+        *(setting.c[name] for name in ("bytes_min", "flops", "peak_bytes_per_s")),
+    )
+    .join_from(setting, declaration, setting.c.declaration_id == declaration.c.id)
+    .join(resources, setting.c.resources_id == resources.c.id)
+    .join(device, setting.c.device_id == device.c.id, isouter=True)
+    .join(environment, setting.c.environment_id == environment.c.id, isouter=True)
+)
+
+EXTENTS = sa.select(extent.c.id, extent.c.samples, extent.c.rounds, extent.c.bad_blocks)
+
+TABLES: Mapping[str, sa.Select[*tuple[Any, ...]]] = {
+    "run_side_id": SIDES,
+    "series_id": SERIES,
+    "setting_id": SETTINGS,
+    "extent_id": EXTENTS,
+}
+"""By the column of `result` that has the number of their row."""
+
+
+class Dimension:
+    """Rows of a small table that occur, and where each result has its own."""
+
+    def __init__(self, store: Store, question: sa.Select[*tuple[Any, ...]], column: numbers.Floats) -> None:
+        of = numbers.ids(column)
+        there = is_one_of(question.selected_columns["id"], numbers.distinct(of))
+        self.rows: Sequence[Any] = store.read(lambda connection: connection.execute(question.where(there)).all())
+        self._names = [one.name for one in question.selected_columns]
+        self.place: Places = numbers.places(of, {row[0]: at for at, row in enumerate(self.rows)})
+
+    def values(self, name: str) -> list[Any]:
+        """Of each row."""
+        at = self._names.index(name)
+        return [row[at] for row in self.rows]
+
+    def floats(self, name: str) -> numbers.Floats:
+        """Of each result; NaN for NULL."""
+        return np.array([*self.values(name), None], np.float64)[self.place]
