@@ -39,6 +39,8 @@ WITH_FINDINGS = 1000
 WHEN = f"{START_US} + a.k * {DAY_US}"
 LEVEL = "1 + 0.06 * ((a.k / 700) % 3)"
 """Six or seven changes of level in 5,000 commits."""
+SIDE = "2 * a.k + t.{0} - (SELECT min({0}) FROM temp.t)"
+"""Two rows of a run's sides for every commit, above those of the two runs that were stored."""
 NOISE = "1 + 0.0008 * ((abs(random()) % 1000 + abs(random()) % 1000 + abs(random()) % 1000) / 1000.0 - 1.5)"
 """About 0.04 % standard deviation, near to a normal one."""
 
@@ -85,8 +87,13 @@ def build(file: Path, cases: int, commits: int, classes: int) -> None:
                 "id": "a.k", "uid": "printf('%04x', a.k) || substr(t.uid, 5)", "head_id": "a.k", "base_id": "a.k - 1",
                 "started_us": WHEN, "finished_us": f"{WHEN} + 60000000",
             }),
-            ("result", "t, at", {"revision_id": "a.k", "run_id": "a.k", "time_s": f"t.time_s * ({LEVEL}) * ({NOISE})",
-                                 "speedup": f"t.speedup / ({LEVEL})"}),
+            ("run_side", "t, at", {
+                "id": SIDE.format("id"), "run_id": "a.k", "revision_id": "a.k - (t.side = 'base')",
+            }),
+            ("result", "t, at", {
+                "run_side_id": SIDE.format("run_side_id"), "time_s": f"t.time_s * ({LEVEL}) * ({NOISE})",
+                "speedup": f"t.speedup / ({LEVEL})",
+            }),
             ("finding", "at, t", {"run_id": "a.k"}),
             ("job_attempt", "at, t", {"id": "NULL", "run_id": "a.k", "started_us": WHEN}),
         ):  # fmt: skip
@@ -108,7 +115,8 @@ def copy(database: sqlite3.Connection, table: str, order: str, other: dict[str, 
     of_run = {
         "revision": "id = 2",
         "run": "id = 2",
-        "result": "run_id = 2 AND series_id IN (SELECT id FROM series WHERE variant <> baseline)",
+        "result": "run_side_id IN (SELECT id FROM run_side WHERE run_id = 2) "
+        "AND series_id IN (SELECT id FROM series WHERE variant <> baseline)",
     }.get(table, "run_id = 2")
     database.execute(f"CREATE TEMP TABLE t AS SELECT * FROM main.{table} WHERE {of_run}")
     columns = [row[1] for row in database.execute(f"PRAGMA main.table_info({table})")]
