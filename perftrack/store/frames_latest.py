@@ -29,7 +29,7 @@ _AT_MOST = 124
 
 _KEYS = sa.select(result.c.series_id, result.c.run_side_id)
 _ROWS = _KEYS.add_columns(
-    sa.case(*((wide.STATUS == word.value, at) for at, word in enumerate(Status))).label("status"),
+    sa.case({word.value: at for at, word in enumerate(Status)}, value=wide.STATUS).label("status"),
     result.c.time_s,
     result.c.speedup,
 )
