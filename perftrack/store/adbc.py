@@ -5,11 +5,14 @@ it drops this process's locks and removes the log, with what was committed there
 (sqlite.org/howtocorrupt.html, section 2.2.1).
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
 from perftrack.store.address import Address
+
+T = TypeVar("T")
 
 
 def statement(dialect: sa.Dialect, question: sa.Select[*tuple[Any, ...]]) -> str:
@@ -25,8 +28,11 @@ class Server:
         self._address = address
         self._free: list[Any] = []
 
-    def arrow(self, question: sa.Select[*tuple[Any, ...]]) -> Any:
-        """The answer as a `pyarrow.Table`; None where ADBC is not there, or cannot give it."""
+    def parts(self, question: sa.Select[*tuple[Any, ...]], keep: Callable[[Any], T]) -> list[T] | None:
+        """What `keep` makes of each `pyarrow.RecordBatch` of the answer, none of which stays.
+
+        None where ADBC is not there, or cannot give it.
+        """
         if self._address.path is not None:
             return None
         try:
@@ -41,7 +47,7 @@ class Server:
         try:
             with connection.cursor() as cursor:
                 cursor.execute(text)
-                answer = cursor.fetch_arrow_table()
+                answer = [keep(part) for part in cursor.fetch_record_batch()]
             connection.rollback()
         except dbapi.Error:  # the driver asks again, and says what is wrong in our words
             connection.close()

@@ -13,9 +13,9 @@ import sqlalchemy as sa
 from perftrack.errors import StoreError
 from perftrack.judge.value import Summary
 from perftrack.model import Device, JobResult, Resources
-from perftrack.store import pack, rows
+from perftrack.store import measured, pack, rows
 from perftrack.store.columns import is_one_of
-from perftrack.store.dimensions import Dimensions, insert
+from perftrack.store.dimensions import Dimensions, insert_new, insert_tuples
 from perftrack.store.door import Door
 from perftrack.store.result_rows import Answer, ResultRows, result_rows
 from perftrack.store.schema import job_attempt, measurement, run, sample
@@ -59,30 +59,25 @@ class _Batch:
         there = door.read(self._stored)
         self._refuse_conflicts(there)
         # an attempt and its job's answers are written in one transaction: what is there is there whole
+        self._new = sorted(self._attempts.keys() - there.keys())
         self._jobs = [job for job in jobs if any(self._key(job, *each) not in there for each in job.attempts)]
 
     def write(self) -> int:
-        if not self._jobs:
+        if not self._new:
             return 0
-        ours = set(map(id, self._jobs))
-        rows_of = {
-            key: self._attempt_row(job, one, card, text)
-            for key, (job, one, card, text) in sorted(self._attempts.items(), key=lambda pair: pair[0])
-            if id(job) in ours
-        }
+        attempts = [self._attempt_row(key) for key in self._new]
         results = self._results()
 
         def work(connection: sa.Connection) -> int:
-            there = self._stored(connection)
-            self._refuse_conflicts(there)
-            new = [row for key, row in rows_of.items() if key not in there]
-            insert(connection, job_attempt, new, tail=_IGNORED)
-            numbers = {key: number for key, (number, _) in self._stored(connection).items()}
-            fresh = [(numbers[key], self._attempts[key][1]) for key in rows_of if key not in there]
-            insert(connection, measurement, self._measurements(fresh), tail=_IGNORED)
-            insert(connection, sample, _samples(fresh), tail=_IGNORED)
+            numbers = insert_new(connection, job_attempt, _KEY, attempts)
+            if len(numbers) < len(attempts):  # another writer was faster
+                self._refuse_conflicts(self._stored(connection))
+            fresh = [(numbers[key], self._attempts[key][1]) for key in self._new if key in numbers]
+            measurements = measured.measurement_rows(fresh, self._resources)
+            insert_tuples(connection, measurement, measured.MEASUREMENT, measurements, tail=_IGNORED)
+            insert_tuples(connection, sample, measured.SAMPLE, measured.sample_rows(fresh), tail=_IGNORED)
             results.new(connection).insert(connection)
-            return len(new)
+            return len(numbers)
 
         return self._door.write(work)
 
@@ -111,9 +106,10 @@ class _Batch:
         """Numbers of the class and of the device."""
         return self._number(card, self._dimensions.device)
 
-    def _attempt_row(self, job: FinishedJob, one: JobResult, card: Device, payload: str) -> dict[str, Any]:
+    def _attempt_row(self, key: _Key) -> dict[str, Any]:
+        job, one, card, payload = self._attempts[key]
         return rows.job_row(one) | {
-            **dict(zip(_KEY[:3], self._key(job, one, card), strict=False)),
+            **dict(zip(_KEY, key, strict=True)),
             "declaration_id": self._declarations[id(job.case)],
             "device_id": self._device(card)[1],
             "environment_id": self._number(one.environment, self._dimensions.environment),
@@ -165,30 +161,10 @@ class _Batch:
                     f"{one.suite} {one.case_key} on {one.device_class} is stored already with other content of this run"
                 )
 
-    def _measurements(self, attempts: Sequence[tuple[int, JobResult]]) -> list[dict[str, Any]]:
-        return [
-            {
-                "job_attempt_id": number,
-                **rows.measurement_row(measured, ordinal),
-                "resources_id": self._resources[measured.resources],
-            }
-            for number, one in attempts
-            for ordinal, measured in enumerate(one.measurements)
-        ]
-
 
 def _measured(job: FinishedJob) -> list[Any]:
-    return [measured for one, _ in job.attempts for measured in one.measurements]
+    return [each for one, _ in job.attempts for each in one.measurements]
 
 
 def _summaries(job: FinishedJob) -> list[Summary]:
     return [one for one, _ in job.answers]
-
-
-def _samples(attempts: Sequence[tuple[int, JobResult]]) -> list[dict[str, Any]]:
-    return [
-        {"job_attempt_id": number, **packed}
-        for number, one in attempts
-        for measured in one.measurements
-        if (packed := rows.sample_row(measured))
-    ]

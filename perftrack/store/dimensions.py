@@ -6,7 +6,10 @@ PostgreSQL), then SELECT again. This is a transaction of its own: what it leaves
 fails is harmless, and what it found is safe to remember.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import sqlalchemy as sa
@@ -34,22 +37,29 @@ Key = tuple[Any, ...]
 _STAGED = 500
 """So many rows go to PostgreSQL by way of a temporary table."""
 _CHUNK = 500
-"""Keys in one SELECT: five columns of them stay well below the 32 766 values that SQLite can bind."""
+"""Keys, or rows, in one statement: a dozen columns of them stay well below the 32 766 values that SQLite can bind."""
 
 
 def insert(connection: sa.Connection, table: sa.Table, values: Sequence[Mapping[str, Any]], *, tail: str = "") -> None:
     """INSERT rows that have the same columns, as tuples: twice the speed of SQLAlchemy's dictionaries."""
+    if values:
+        insert_tuples(connection, table, tuple(values[0]), [tuple(row.values()) for row in values], tail=tail)
+
+
+def insert_tuples(
+    connection: sa.Connection, table: sa.Table, names: Sequence[str], values: Sequence[tuple[Any, ...]], *, tail: str
+) -> None:
+    """The same of tuples, which have these columns."""
     if len(values) >= _STAGED and connection.dialect.name == "postgresql":
-        _insert_staged(connection, table, values, tail)
+        _insert_staged(connection, table, ", ".join(names), values, tail)
     elif values:
-        connection.exec_driver_sql(
-            insert_statement(connection, table, values[0].keys(), tail), [tuple(row.values()) for row in values]
-        )
+        connection.exec_driver_sql(insert_statement(connection, table, names, tail), list(values))
 
 
-def _insert_staged(connection: sa.Connection, table: sa.Table, values: Sequence[Mapping[str, Any]], tail: str) -> None:
+def _insert_staged(
+    connection: sa.Connection, table: sa.Table, names: str, values: Sequence[tuple[Any, ...]], tail: str
+) -> None:
     """COPY into a table of this connection, and one INSERT from there: twice the speed of one a row on PostgreSQL."""
-    names = ", ".join(values[0])
     staged = f"staged_{table.name}"
     like = f"SELECT {names} FROM {table.name} LIMIT 0"  # noqa: S608 (our own names)
     connection.exec_driver_sql(f"CREATE TEMP TABLE IF NOT EXISTS {staged} ON COMMIT DELETE ROWS AS {like}")
@@ -57,7 +67,7 @@ def _insert_staged(connection: sa.Connection, table: sa.Table, values: Sequence[
     raw: Any = connection.connection.dbapi_connection
     with raw.cursor() as cursor, cursor.copy(f"COPY {staged} ({names}) FROM STDIN") as copy:
         for row in values:
-            copy.write_row(tuple(row.values()))
+            copy.write_row(row)
     select = f"INSERT INTO {table.name} ({names}) SELECT {names} FROM {staged} {tail}"  # noqa: S608 (our own names)
     connection.exec_driver_sql(select)
 
@@ -70,12 +80,38 @@ def insert_statement(connection: sa.Connection, table: sa.Table, columns: Iterab
     return f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({marks}) {tail}"  # noqa: S608 (our own names)
 
 
+def insert_new(
+    connection: sa.Connection, table: sa.Table, key: tuple[str, ...], values: Sequence[Mapping[str, Any]]
+) -> dict[Key, int]:
+    """INSERT rows that have the same columns, but for those that are there by their `key`; numbers of the new ones."""
+    found: dict[Key, int] = {}
+    if not values:
+        return found
+    mark = "?" if connection.dialect.name == "sqlite" else "%s"
+    marks = f"({', '.join([mark] * len(values[0]))})"
+    into = f"INSERT INTO {table.name} ({', '.join(values[0])}) VALUES"
+    tail = f"ON CONFLICT DO NOTHING RETURNING id, {', '.join(key)}"
+    for start in range(0, len(values), _CHUNK):
+        some = values[start : start + _CHUNK]
+        bound = tuple(itertools.chain.from_iterable(row.values() for row in some))
+        for number, *each in connection.exec_driver_sql(f"{into} {', '.join([marks] * len(some))} {tail}", bound):
+            found[tuple(each)] = number
+    return found
+
+
+def _values_of(names: tuple[str, ...]) -> Callable[[Mapping[str, Any]], Key]:
+    """What a row has in these columns, always as a tuple."""
+    first, *others = names
+    return itemgetter(*names) if others else lambda row: (row[first],)
+
+
 class Dimensions:
     """Row numbers by natural key, remembered."""
 
     def __init__(self, door: Door) -> None:
         self._door = door
-        self._known: dict[tuple[str, Key], int] = {}
+        self._known: defaultdict[str, dict[Key, int]] = defaultdict(dict)
+        """By table."""
 
     def suites(self, names: Iterable[str]) -> dict[str, int]:
         """By name."""
@@ -172,20 +208,21 @@ class Dimensions:
         return self._find(table, ("digest",), [{"digest": key, **values}])[key,]
 
     def _find(self, table: sa.Table, key: tuple[str, ...], wanted: Iterable[Mapping[str, Any]]) -> dict[Key, int]:
-        by_key = {tuple(row[name] for name in key): row for row in wanted}
-        missing = {each: row for each, row in by_key.items() if (table.name, each) not in self._known}
+        known, key_of = self._known[table.name], _values_of(key)
+        by_key = {key_of(row): row for row in wanted}
+        missing = {each: row for each, row in by_key.items() if each not in known}
         if missing:
-            found = self._door.read(lambda connection: _select(connection, table, key, list(missing)))
-            new = [row for each, row in sorted(missing.items(), key=lambda pair: pair[0]) if each not in found]
+            known |= self._door.read(lambda connection: _select(connection, table, key, list(missing)))
+            new = [row for each, row in sorted(missing.items(), key=itemgetter(0)) if each not in known]
             if new:
 
                 def work(connection: sa.Connection) -> dict[Key, int]:
-                    insert(connection, table, new, tail="ON CONFLICT DO NOTHING")
-                    return _select(connection, table, key, list(missing))
+                    made = insert_new(connection, table, key, new)
+                    others = [each for each in map(key_of, new) if each not in made]
+                    return made | _select(connection, table, key, others)
 
-                found = self._door.write(work)
-            self._known |= {(table.name, each): number for each, number in found.items()}
-        return {each: self._known[table.name, each] for each in by_key}
+                known |= self._door.write(work)
+        return {each: known[each] for each in by_key}
 
 
 def _select(connection: sa.Connection, table: sa.Table, key: tuple[str, ...], wanted: list[Key]) -> dict[Key, int]:

@@ -63,9 +63,9 @@ class Door:
         with translated(self.address), self._reader.begin() as connection:
             yield from connection.execution_options(yield_per=size).execute(question).partitions()
 
-    def arrow(self, question: sa.Select[*tuple[Any, ...]]) -> Any:
-        """The answer as a `pyarrow.Table` where ADBC can give it, else None."""
-        return self._server.arrow(question)
+    def parts(self, question: sa.Select[*tuple[Any, ...]], keep: Callable[[Any], T]) -> list[T] | None:
+        """What `keep` makes of each `pyarrow.RecordBatch` of the answer where ADBC can give it, else None."""
+        return self._server.parts(question, keep)
 
     def probe(self, work: Callable[[sa.Connection], T], *, write: bool = False) -> T:
         """As `read` or `write`, but a database that does not answer is an error at once."""

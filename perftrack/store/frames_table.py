@@ -64,7 +64,7 @@ class _Table:
 
     def frame(self) -> pd.DataFrame:
         columns = {name: self._column(name, frames_columns.RESULTS[name]) for name in self._wanted}
-        return pd.DataFrame(columns, index=pd.RangeIndex(len(self._order)))
+        return pd.DataFrame(columns, index=pd.RangeIndex(len(self._order)), copy=False)
 
     @property
     def series(self) -> Places:

@@ -207,9 +207,9 @@ class Store:
         """The rows of a question in parts of at most `size`, all of one instant."""
         return self._door.stream(question, size)
 
-    def arrow(self, question: sa.Select[*tuple[Any, ...]]) -> Any:
-        """The answer as a `pyarrow.Table` where ADBC can give it (PostgreSQL), else None."""
-        return self._door.arrow(question)
+    def parts(self, question: sa.Select[*tuple[Any, ...]], keep: Callable[[Any], T]) -> list[T] | None:
+        """What `keep` makes of each `pyarrow.RecordBatch` of the answer where ADBC gives it (PostgreSQL), else None."""
+        return self._door.parts(question, keep)
 
     def ask(self, query: str) -> adhoc.Answer:
         """What one SELECT gives: names and rows; UsageError for any other statement."""

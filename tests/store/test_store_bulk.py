@@ -11,7 +11,7 @@ from store_builders import ENVIRONMENT, case, device, run
 from perftrack.errors import StoreError
 from perftrack.judge.value import Summary
 from perftrack.model import JobResult, Measurement, Method, Status
-from perftrack.store import FinishedJob, schema
+from perftrack.store import FinishedJob, Store, bulk, measured, rows, schema, write
 from perftrack.store.dimensions import insert
 
 METHOD = Method(name="another tool", timer="host", cache="hot")
@@ -104,6 +104,46 @@ def test_any_order_and_repetition_of_batches_gives_the_same_table(shared_store, 
         shared_store.add_finished(new.uid, [jobs[at]])
     shared_store.add_finished(new.uid, jobs)
     assert shared_store.load_run(new.uid).summaries == [one.answers[0][0] for one in jobs]
+
+
+def test_two_importers_of_one_file_at_once_store_it_once(store, url):
+    """The second looks for what is there before the first has written, and writes after it."""
+    new = run(base=None)
+    store.begin_run(new)
+    same, other = [job("a"), job("b"), job("c")], [job("a"), job("b", samples_s=(3e-6,))]
+    with Store.open(url) as elsewhere:
+        header = write.Writer(elsewhere._door).header(new.uid)
+        late = bulk._Batch(elsewhere._door, header, same)
+        at_odds = bulk._Batch(elsewhere._door, header, other)
+        assert store.add_finished(new.uid, same[:2]) == 2
+        assert late.write() == 1
+        with pytest.raises(StoreError, match="b on EPYC-9654-2c is stored already with other content"):
+            at_odds.write()
+    assert store.jobs(new.uid) == [one.attempts[0][0] for one in same]
+
+
+def test_rows_made_together_are_those_made_one_by_one():
+    numpy = pytest.importorskip("numpy")
+    odd = (
+        build.measurement(message="a\0b", host_s=numpy.float64(0.1), clock_mhz=1590.0),
+        build.measurement("base", samples_s=(), blocks=(), status=Status.WRONG, error_l2=None),
+    )
+    attempts = [(7, build.job()), (8, build.failed()), (9, build.job(measurements=odd))]
+    numbers = {build.RESOURCES: 5}
+    wanted = [
+        (number, ordinal, one) for number, attempt in attempts for ordinal, one in enumerate(attempt.measurements)
+    ]
+    made = [dict(zip(measured.MEASUREMENT, row, strict=True)) for row in measured.measurement_rows(attempts, numbers)]
+    assert made == [
+        {"job_attempt_id": number, "resources_id": 5, **rows.measurement_row(one, ordinal)}
+        for number, ordinal, one in wanted
+    ]
+    assert {type(value) for row in made for value in row.values()} == {int, float, str, type(None)}
+    packed = [dict(zip(measured.SAMPLE, row, strict=True)) for row in measured.sample_rows(attempts)]
+    assert packed == [
+        {"job_attempt_id": number, **row} for number, _, one in wanted if (row := rows.sample_row(one)) is not None
+    ]
+    assert measured.measurement_rows([(8, build.failed())], numbers) == []
 
 
 def test_many_rows_at_once_are_the_same_rows(store):

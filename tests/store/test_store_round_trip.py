@@ -181,6 +181,18 @@ def test_timer_ticks_pack_well() -> None:
     assert len(pack.pack_floats(ticks)) < 8 * len(ticks) / 2
 
 
+@pytest.mark.parametrize("count", [50, 1024, 1025, 5000])
+@pytest.mark.parametrize("repeats", [1, 4])
+def test_few_and_many_samples_come_back_whether_they_repeat_or_not(count: int, repeats: int) -> None:
+    values = tuple(1e-5 + 1e-9 * (index // repeats) for index in range(count))
+    data = pack.pack_floats(values)
+    assert pack.unpack_floats(data) == values
+    assert len(data) < 8 * count / min(repeats, 2) + 20
+    blocks = tuple(range(count))
+    assert pack.unpack_ints(pack.pack_ints(blocks)) == blocks
+    assert len(pack.pack_ints(blocks)) < 4 * count * 0.6
+
+
 @pytest.mark.parametrize(
     ("row", "value", "elsewhere"),
     [

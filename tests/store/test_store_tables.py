@@ -15,7 +15,9 @@ import perftrack
 from perftrack.cli.app import app
 from perftrack.errors import UsageError
 from perftrack.judge.value import Interval
+from perftrack.model import RunOptions
 from perftrack.store import Store, frames_columns, frames_results
+from perftrack.store.dimensions import Dimensions
 from perftrack.store.frames import Database
 
 
@@ -307,10 +309,39 @@ def test_the_newest_result_of_each_series_against_a_commit(database: tuple[Store
 
 
 def test_a_series_that_was_given_up_long_ago_has_its_newest_result_too(database: tuple[Store, Database]) -> None:
+    """Before all commits that are asked for every series, and the newest of two there."""
     store, opened = database
-    for number in range(4, 74):
-        head = build.revision(number)
-        store.begin_run(build.run(number, head=head, base=None))
-    _measure(store, 74, {"add[n=1]": 7.0})
-    rows = opened.latest(variant="fused").reset_index().set_index("case")
-    assert rows["commit_seq"].to_dict() == {"add[n=1]": 74, "add[n=2]": 3, "mul[n=1]": 3, "mul[n=2]": 3}
+    known = Dimensions(store._door)
+    for number in range(4, 134):
+        known.revision("kernels", build.revision(number))
+    _measure(store, 134, {"add[n=1]": 7.0})
+    rows = opened.latest("0000001", variant="fused").reset_index().set_index("case")
+    assert rows["commit_seq"].to_dict() == {"add[n=1]": 134, "add[n=2]": 3, "mul[n=1]": 3, "mul[n=2]": 3}
+    assert rows["speedup"].to_dict() == {"add[n=1]": 7.0, "add[n=2]": 16.0, "mul[n=1]": 3.0, "mul[n=2]": 5.0}
+    assert rows["speedup_base"].fillna(0).tolist() == [2.0, 8.0, 3.0, 0.0]
+
+
+def test_the_newest_result_is_the_last_of_its_name_in_results(database: tuple[Store, Database]) -> None:
+    """Also where a commit was measured twice, against itself, by another method, or under another name."""
+    store, opened = database
+    _odd_rows(store)
+    itself = build.run(20, head=build.revision(2), base=build.revision(2), options=RunOptions(methods={}))
+    store.begin_run(itself)
+    store.add_job(itself.uid, build.case("mul[n=2]"), build.job(case_key="mul[n=2]"), build.device())
+    both = [
+        build.summary(side, case_key="mul[n=2]", time_s=time_s) for side, time_s in (("head", 4e-6), ("base", 5e-6))
+    ]
+    store.finish_run(itself.uid, state="complete", finished_us=1, summaries=both, findings=[])
+    store.rename("add[n=1]", "mul[n=1]")
+    names = ["suite", "case", "device", "variant"]
+    shown = ["repo", "commit", "commit_seq", "status", "median_us", "speedup"]
+    for filters in ({}, {"branch": "topic/a"}, {"case": "mul*", "last": 2}, {"since": "0000003"}):
+        for base in (1, 2):
+            found = opened.latest(f"{base:07x}", **filters)
+            every = opened.results(**filters).astype(dict.fromkeys((*names, "repo"), "str"))
+            last = every.drop_duplicates(names, keep="last").set_index(names).sort_index()
+            pd.testing.assert_frame_equal(found[shown], last[shown])
+            there = every[every["commit"] == build.revision(base).sha]
+            before = there.drop_duplicates(names, keep="last").set_index(names).reindex(last.index)
+            assert found["median_us_base"].equals(before["median_us"].rename("median_us_base"))
+            assert found["speedup_base"].equals(before["speedup"].rename("speedup_base"))
