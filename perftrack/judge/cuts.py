@@ -42,7 +42,8 @@ _BURST = 4
 """A level no longer than this that goes back to where it came from is a burst."""
 _NEW_LEVEL = 8
 _RECENT, _REMEMBERED = 60, 120
-_OUTLIERS_IN_A_ROW = 1e-4
+_IN_A_ROW = 1e-4
+"""Chance of the newest values, as outliers or as visits of a level seen lately, from which they are no new level."""
 _FLIPS, _SHORT_STAY = 4, 8
 """So many changes between the same two levels within `_RECENT` values, one of them after a short stay, are modes."""
 _REACH = 4
@@ -142,7 +143,7 @@ class Cuts:
         stands = (
             superior >= next(share for length, share in _SUPERIORITY if shorter >= length)
             and (span == _SPAN or shorter < 4 or self._is_steep(start, cut, end, step))
-            and (high < count or end - cut >= _NEW_LEVEL or self._is_new(low, cut, step, ratio))
+            and (high < count or end - cut >= _NEW_LEVEL or self._is_new(low, cut, before, after, ratio))
             and not (high < count and _is_burst(end - cut, step, before, after, self._smooth[high:high2][:span]))
             and not (low > 0 and _is_burst(cut - start, -step, after, before, self._smooth[low2:low][-span:]))
         )
@@ -180,14 +181,14 @@ class Cuts:
         right = sorted(self._smooth[cut : min(end, cut + _STEEP_VALUES)])
         return (_middle(right) - _middle(left)) / step >= _STEEP_SHARE
 
-    def _is_new(self, low: int, cut: int, step: float, ratio: float) -> bool:
+    def _is_new(self, low: int, cut: int, before: float, after: float, ratio: float) -> bool:
         """Whether a short newest level is more than outliers in a row, and no mode seen lately."""
-        first = max(0, cut - _REMEMBERED)
+        newest, first = len(self._raw) - cut, max(0, cut - _REMEMBERED)
         outlier_share = (self._outliers[cut] - self._outliers[first] + 1) / (cut - first + 2)
-        newest = self._raw[cut:]
-        if outlier_share ** len(newest) > _OUTLIERS_IN_A_ROW or (len(newest) < 3 and ratio < 1.5):
+        if outlier_share**newest > _IN_A_ROW or (newest < 3 and ratio < 1.5):
             return False
-        return cut - low < _NEW_LEVEL or _superiority(self._raw[max(0, cut - _SPAN) : cut], newest, step) >= 0.95
+        lately = self._raw[max(first, min(low, cut - _SPAN)) : cut]
+        return cut - low < _NEW_LEVEL or _chance_in_a_row(lately, before, after, newest) <= _IN_A_ROW
 
 
 def _flip(cuts: Sequence[int], verdicts: Sequence[Verdict]) -> list[bool]:
@@ -213,6 +214,18 @@ def _is_burst(length: int, step: float, from_level: float, at_level: float, beyo
     if length < _BURST:
         return (back - at_level) * step < 0
     return abs(back - from_level) < 0.2 * abs(step)
+
+
+def _chance_in_a_row(values: Sequence[float], before: float, after: float, count: int) -> float:
+    """Of `count` values in a row nearer to `after`, as `values` about `before` went there and stayed (Markov chain).
+
+    So lone outliers hardly count against several values in a row, a mode that lasts does.
+    """
+    there = [(value - before) * (after - before) > 0.5 * (after - before) ** 2 for value in values]
+    visits = sum(there)
+    share = (visits + 1) / (len(there) + 2)
+    again = (sum(map(mul, there, there[1:])) + share) / (visits + 1)
+    return share * max(share, again) ** (count - 1)
 
 
 def _superiority(before: list[float], after: list[float], step: float) -> float:

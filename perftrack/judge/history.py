@@ -92,10 +92,11 @@ def _steps(relative: Array, noise: float) -> list[tuple[int, int]]:
     """Of relative values, all comparable; `noise` is what the runs themselves show."""
     if len(relative) < _FEWEST_VALUES:
         return []
-    folded = without_modes(relative)
+    deviation = max(difference_deviation(relative), noise, _LEAST_DEVIATION)
+    folded = without_modes(relative, deviation)
     if folded is not None:
-        relative, noise = folded, 0.0
-    return Cuts(relative, max(difference_deviation(relative), noise, _LEAST_DEVIATION)).standing()
+        relative, deviation = folded, max(difference_deviation(folded), _LEAST_DEVIATION)
+    return Cuts(relative, deviation).standing()
 
 
 def _relative(values: Array) -> Array:
