@@ -140,6 +140,14 @@ def test_a_level_seen_lately_is_new_where_it_was_left(visits: list[int], changes
     assert change_points(values) == changes
 
 
+@pytest.mark.parametrize(("bursts", "changes"), [([], [(60, 1), (66, -1)]), ([20, 90], [])])
+def test_six_values_are_a_level_where_bursts_are_not_usual(bursts: list[int], changes: list[tuple[int, int]]) -> None:
+    values = noisy((100, 60), (104, 6), (100, 60))
+    for start in bursts:
+        values[start : start + 3] *= 1.04
+    assert change_points(values) == changes
+
+
 def test_levels_that_change_up_and_down_after_ten_commits_each_are_changes() -> None:
     values = noisy((100, 30), (120, 10), (100, 10), (120, 10), (100, 30))
     assert change_points(values) == [(30, 1), (40, -1), (50, 1), (60, -1)]
