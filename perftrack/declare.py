@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType, ModuleType
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 from perftrack.errors import SuiteError
 from perftrack.model import Backend, Case, Issue, Scalar, Traffic
@@ -187,28 +187,42 @@ def benchmark(
 
     Raises SuiteError, naming file and benchmark, where any of it is not so.
     """
+    return _Declaration(
+        variants, reference, axes, traffic, baseline, {**DEFAULT_TOLERANCE, **tolerance}, min_effect, issue
+    ).of
 
-    def declare(inputs: Callable[..., Any]) -> Benchmark:
-        where = _where(inputs)
-        name = inputs.__name__
+
+class _Declaration(NamedTuple):
+    """What `benchmark` was given, for the function that makes the inputs."""
+
+    variants: Mapping[str, Build | Variant]
+    reference: Callable[..., Any]
+    axes: Mapping[str, Any] | Sequence[Mapping[str, Any]]
+    traffic: Callable[..., Mapping[str, Any]]
+    baseline: str
+    tolerance: Mapping[str, float]
+    min_effect: float
+    issue: Issue
+
+    def of(self, inputs: Callable[..., Any]) -> Benchmark:
+        """The benchmark of these inputs; SuiteError as `benchmark` says."""
+        where, name = _where(inputs), inputs.__name__
         made = Benchmark(
             name=name,
             doc=(inspect.getdoc(inputs) or "").partition("\n")[0],
             inputs=inputs,
-            variants=MappingProxyType(_variants(where, name, variants)),
-            baseline=baseline,
-            reference=reference,
-            axes=MappingProxyType(_axes(where, name, axes)),
-            traffic=traffic,
-            tolerance=MappingProxyType({**DEFAULT_TOLERANCE, **tolerance}),
-            min_effect=min_effect,
-            issue=issue,
+            variants=MappingProxyType(_variants(where, name, self.variants)),
+            baseline=self.baseline,
+            reference=self.reference,
+            axes=MappingProxyType(_axes(where, name, self.axes)),
+            traffic=self.traffic,
+            tolerance=MappingProxyType(self.tolerance),
+            min_effect=self.min_effect,
+            issue=self.issue,
             where=f"{where}: benchmark {name}",
         )
         _check(made)
         return made
-
-    return declare
 
 
 def _where(function: Callable[..., Any]) -> str:

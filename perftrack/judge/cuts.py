@@ -39,10 +39,13 @@ _STEEP_SHARE, _STEEP_VALUES = 0.7, 12
 _SUPERIORITY = ((20, 0.75), (8, 0.83), (4, 0.93), (0, 0.97))
 """Share of pairs (a value before, a value after) in the step's direction, by the length of the shorter side."""
 _BURST = 4
-"""A level no longer than this that goes back to where it came from is a burst."""
+"""A level no longer than this that goes back to where it came from is a burst in any series."""
 _NEW_LEVEL = 8
+_VISITED = 0.75
+"""Of a step: values that go so far are visits of its level."""
 _RECENT, _REMEMBERED = 60, 120
-_OUTLIERS_IN_A_ROW = 1e-4
+_IN_A_ROW = 1e-4
+"""Chance of a short level's values, as outliers or as visits like those around it, from which it is no level."""
 _FLIPS, _SHORT_STAY = 4, 8
 """So many changes between the same two levels within `_RECENT` values, one of them after a short stay, are modes."""
 _REACH = 4
@@ -142,9 +145,9 @@ class Cuts:
         stands = (
             superior >= next(share for length, share in _SUPERIORITY if shorter >= length)
             and (span == _SPAN or shorter < 4 or self._is_steep(start, cut, end, step))
-            and (high < count or end - cut >= _NEW_LEVEL or self._is_new(low, cut, step, ratio))
-            and not (high < count and _is_burst(end - cut, step, before, after, self._smooth[high:high2][:span]))
-            and not (low > 0 and _is_burst(cut - start, -step, after, before, self._smooth[low2:low][-span:]))
+            and (high < count or end - cut >= _NEW_LEVEL or self._is_new(low, cut, before, after, ratio))
+            and not (high < count and self._is_burst(cut, high, before, after, self._smooth[high:high2][:span]))
+            and not (low > 0 and self._is_burst(low, cut, after, before, self._smooth[low2:low][-span:]))
         )
         return Verdict(stands, strength * superior, before, after)
 
@@ -180,14 +183,31 @@ class Cuts:
         right = sorted(self._smooth[cut : min(end, cut + _STEEP_VALUES)])
         return (_middle(right) - _middle(left)) / step >= _STEEP_SHARE
 
-    def _is_new(self, low: int, cut: int, step: float, ratio: float) -> bool:
-        """Whether a short newest level is more than outliers in a row, and no mode seen lately."""
-        first = max(0, cut - _REMEMBERED)
-        outlier_share = (self._outliers[cut] - self._outliers[first] + 1) / (cut - first + 2)
-        newest = self._raw[cut:]
-        if outlier_share ** len(newest) > _OUTLIERS_IN_A_ROW or (len(newest) < 3 and ratio < 1.5):
+    def _is_burst(self, start: int, end: int, outside: float, inside: float, beyond: list[float]) -> bool:
+        """Whether a short level goes back, on its far side (`beyond`), towards the level that it came from.
+
+        Up to four values are a burst, up to seven where the values around visit that level often and long enough.
+        """
+        length, step = end - start, inside - outside
+        if length >= _NEW_LEVEL:
             return False
-        return cut - low < _NEW_LEVEL or _superiority(self._raw[max(0, cut - _SPAN) : cut], newest, step) >= 0.95
+        back = _middle(sorted(beyond))
+        if length < _BURST:
+            return (back - inside) * step < 0
+        away = abs(back - outside) / abs(step)
+        if length == _BURST and away < 0.2:
+            return True
+        around = self._raw[max(0, start - _RECENT) : start] + self._raw[end : end + _RECENT]
+        return away <= 0.5 and _chance_in_a_row(around, outside, inside, length) > _IN_A_ROW
+
+    def _is_new(self, low: int, cut: int, before: float, after: float, ratio: float) -> bool:
+        """Whether a short newest level is more than outliers in a row, and no mode seen lately."""
+        newest, first = len(self._raw) - cut, max(0, cut - _REMEMBERED)
+        outlier_share = (self._outliers[cut] - self._outliers[first] + 1) / (cut - first + 2)
+        if outlier_share**newest > _IN_A_ROW or (newest < 3 and ratio < 1.5):
+            return False
+        lately = self._raw[max(first, min(low, cut - _SPAN)) : cut]
+        return cut - low < _NEW_LEVEL or _chance_in_a_row(lately, before, after, newest) <= _IN_A_ROW
 
 
 def _flip(cuts: Sequence[int], verdicts: Sequence[Verdict]) -> list[bool]:
@@ -205,14 +225,17 @@ def _flip(cuts: Sequence[int], verdicts: Sequence[Verdict]) -> list[bool]:
     return flips
 
 
-def _is_burst(length: int, step: float, from_level: float, at_level: float, beyond: list[float]) -> bool:
-    """Whether a short level goes back, on its far side (`beyond`), towards the level it came from."""
-    if length > _BURST:
-        return False
-    back = _middle(sorted(beyond))
-    if length < _BURST:
-        return (back - at_level) * step < 0
-    return abs(back - from_level) < 0.2 * abs(step)
+def _chance_in_a_row(values: Sequence[float], before: float, after: float, count: int) -> float:
+    """Of `count` values in a row at `after`, as `values` about `before` went there and stayed (Markov chain).
+
+    So lone outliers hardly count against several values in a row, a mode that lasts does.
+    """
+    step = after - before
+    there = [(value - before) / step >= _VISITED for value in values]
+    visits = sum(there)
+    share = (visits + 1) / (len(there) + 2)
+    again = (sum(map(mul, there, there[1:])) + share) / (visits + 1)
+    return share * max(share, again) ** (count - 1)
 
 
 def _superiority(before: list[float], after: list[float], step: float) -> float:

@@ -8,12 +8,11 @@ from numpy.typing import ArrayLike
 
 from perftrack.judge.cards import level_cards
 from perftrack.judge.cuts import Cuts
+from perftrack.judge.likelihood import LEAST_DEVIATION
 from perftrack.judge.modes import without_modes
 from perftrack.judge.segmentation import Array, difference_deviation
 
 _FEWEST_VALUES = 8
-_LEAST_DEVIATION = 2e-5
-"""Relative: a series without any noise is still only as exact as its timer."""
 _LARGEST_RATIO = 1e9
 """Of a value to the typical one; what lies beyond is an outlier of that size."""
 
@@ -92,10 +91,11 @@ def _steps(relative: Array, noise: float) -> list[tuple[int, int]]:
     """Of relative values, all comparable; `noise` is what the runs themselves show."""
     if len(relative) < _FEWEST_VALUES:
         return []
-    folded = without_modes(relative)
+    deviation = max(difference_deviation(relative), noise, LEAST_DEVIATION)
+    folded = without_modes(relative, deviation)
     if folded is not None:
-        relative, noise = folded, 0.0
-    return Cuts(relative, max(difference_deviation(relative), noise, _LEAST_DEVIATION)).standing()
+        relative, deviation = folded, max(difference_deviation(folded), LEAST_DEVIATION)
+    return Cuts(relative, deviation).standing()
 
 
 def _relative(values: Array) -> Array:

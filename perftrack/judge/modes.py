@@ -11,20 +11,20 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from perftrack.judge.likelihood import LEVEL_PRICE, of_one_mode, of_two_modes
+from perftrack.judge.segmentation import Array
 
 _FEWEST_VALUES = 30
 _FLIP_SHARE = 0.1
 """Of the differences of neighbours, at least so many have the size of the gap; fewer are steps or bursts."""
-_NARROWEST_GAP = 3.0
+_NARROWEST_GAP = 2.0
 """In standard deviations of a difference inside a mode; closer modes cannot be told apart."""
 _MARGIN = 12.0
-"""Log-likelihood by which two modes must beat one mode with Gaussian and one with heavy tails."""
+"""Log-likelihood by which two modes must beat one."""
 _ROUNDS = 15
 _FIRST_GAPS = 0.75, 0.9
 """Quantiles of the differences from which the fits start."""
 _OUTLIER_SHARE = 0.05
-_LEVEL_PENALTY = 12.0
 _LARGEST_LOSS = 8.0
 _MOST_LEVELS = 64
 _FEWEST_FLIPS = 4
@@ -42,14 +42,23 @@ class Modes(NamedTuple):
     deviation: float
 
 
-def without_modes(values: Array) -> Array | None:
-    """The series with its lower mode moved up by the gap; None where there is one mode only."""
-    modes = _find(values)
+def without_modes(values: Array, deviation: float) -> Array | None:
+    """The series with its lower mode moved up by the gap; None where one mode explains it as well.
+
+    `deviation`: of the noise from value to value.
+    """
+    modes = _suspected(values)
     if modes is None:
         return None
-    lower = _is_lower(values, modes)
+    level = _upper_level(values, modes)
+    away = values - level
+    lower = np.abs(away + modes.gap) < np.abs(away)
     flips: list[int] = (np.flatnonzero(lower[1:] != lower[:-1]) + 1).tolist()
     if len(flips) < _FEWEST_FLIPS:
+        return None
+    levels = 1 + int(np.count_nonzero(level[1:] != level[:-1]))
+    rest = np.where(lower, away + modes.gap, away)
+    if of_two_modes(rest, lower, levels) < of_one_mode(values, deviation) + _MARGIN:
         return None
     rate = -math.log1p(-len(flips) / len(values))
     stays = list(pairwise([0, *flips, len(values)]))
@@ -59,39 +68,35 @@ def without_modes(values: Array) -> Array | None:
     return np.where(lower, values + modes.gap, values)
 
 
-def _find(values: Array) -> Modes | None:
-    """The two modes of a series, or None where one mode explains it as well.
+def _suspected(values: Array) -> Modes | None:
+    """Where two modes would lie, or None where they could not be told apart or hardly ever change.
 
     Differences of values one, two and three apart are 0 or ± the gap, but for noise and the few that span a step. Their
-    absolute values are fitted by expectation maximisation and compared with Student's t (3 degrees) and the normal.
+    absolute values are fitted by expectation maximisation.
     """
     if len(values) < _FEWEST_VALUES:
         return None
     sizes = np.sort(np.abs(np.concatenate([values[lag:] - values[:-lag] for lag in (1, 2, 3)])))
     if sizes[-1] == 0:
         return None
-    sizes = sizes[1 :: max(3, len(sizes) // _MOST_SIZES)]
-    likelihood, gap, deviation, share = _fit(sizes)
-    # each value is in about three pairs, so the likelihood of a third of them is what independent values would give
-    ahead = (likelihood - max(_heavy(sizes), _normal(sizes))) * len(values) / len(sizes)
-    if ahead < _MARGIN or gap < _NARROWEST_GAP * deviation or share < _FLIP_SHARE:
+    gap, deviation, share = _fit(sizes[1 :: max(3, len(sizes) // _MOST_SIZES)])
+    if gap < _NARROWEST_GAP * deviation or share < _FLIP_SHARE:
         return None
     return Modes(gap, deviation / math.sqrt(2))
 
 
-def _is_lower(values: Array, modes: Modes) -> NDArray[np.bool_]:
-    """Which values lie in the lower mode, whatever level steps the series has (Viterbi over levels).
+def _upper_level(values: Array, modes: Modes) -> Array:
+    """The upper mode at each value, whatever level steps the series has (Viterbi over levels).
 
     Each value costs its squared distance from the nearer mode of the level, at most so much (outliers); each change of
     level costs a fixed sum.
     """
     levels = _levels(values, modes.deviation)
-    distance = values - levels[_cheapest_path(values, levels, modes)]
-    return np.abs(distance + modes.gap) < np.abs(distance)
+    return levels[_cheapest_path(values, levels, modes)]
 
 
-def _fit(sizes: Array) -> tuple[float, float, float, float]:
-    """Log-likelihood, gap, deviation of a difference, and share of differences that change the mode; best of two fits.
+def _fit(sizes: Array) -> tuple[float, float, float]:
+    """Gap, deviation of a difference, and share of differences that change the mode; the likelier of two fits.
 
     Expectation maximisation from two gaps at once, one a row.
     """
@@ -113,25 +118,8 @@ def _fit(sizes: Array) -> tuple[float, float, float, float]:
         spread /= changes + stay.sum(axis=1, keepdims=True)
         deviation = np.maximum(np.sqrt(spread), least)
         share = np.clip(changes / count, 0.01, 0.6)
-    likelihood = np.log((1 - _OUTLIER_SHARE) * total + 1e-300).sum(axis=1)
-    best = int(likelihood.argmax())
-    return float(likelihood[best]), float(gap[best, 0]), float(deviation[best, 0]), float(share[best, 0])
-
-
-def _heavy(sizes: Array) -> float:
-    """Best log-likelihood of the absolute value of Student's t with three degrees of freedom, over a few scales."""
-    scale = max(float(sizes[len(sizes) // 2]) / 0.765, 1e-12)
-    return max(
-        float(
-            np.log(4 / (math.pi * math.sqrt(3) * scale * wider) * (1 + (sizes / (scale * wider)) ** 2 / 3) ** -2).sum()
-        )
-        for wider in (0.7, 0.85, 1.0, 1.2, 1.5)
-    )
-
-
-def _normal(sizes: Array) -> float:
-    mean_square = float(np.mean(sizes**2))
-    return len(sizes) * (math.log(2) - 0.5 * math.log(2 * math.pi * mean_square) - 0.5)
+    best = int(np.log(total + 1e-300).sum(axis=1).argmax())
+    return float(gap[best, 0]), float(deviation[best, 0]), float(share[best, 0])
 
 
 def _levels(values: Array, deviation: float) -> Array:
@@ -151,7 +139,7 @@ def _cheapest_path(values: Array, levels: Array, modes: Modes) -> NDArray[np.int
     cost = losses[0].copy()
     for at in range(1, len(values)):
         best[at] = place = int(cost.argmin())
-        jump = cost[place] + _LEVEL_PENALTY
+        jump = cost[place] + LEVEL_PRICE
         np.greater(cost, jump, out=came_from_best[at])
         np.minimum(cost, jump, out=cost)
         cost += losses[at]

@@ -63,6 +63,12 @@ def build(
     """
     known = standing.remembered(regressions, run, now_us)
     content = _Content(run, cases, devices, summaries, findings, {one.uuid: one for one in use}, known)
+    return _report(run, devices, content, tuple(incomplete), standing.fixed(regressions, run, now_us))
+
+
+def _report(
+    run: Run, devices: Sequence[Device], content: "_Content", incomplete: tuple[str, ...], fixed: tuple[str, ...]
+) -> Report:
     rows = sorted(content.rows(), key=_severity)
     accuracy = sorted(content.accuracy_rows(), key=_size_of_error)
     lines = tuple(content.device_line(name, rows) for name in dict.fromkeys(one.device_class for one in devices))
@@ -87,7 +93,7 @@ def build(
         accuracy=tuple(accuracy),
         less_accurate=sum(row.accuracy is Accuracy.LESS for row in accuracy),
         more_accurate=sum(row.accuracy is Accuracy.MORE for row in accuracy),
-        fixed=standing.fixed(regressions, run, now_us),
+        fixed=fixed,
         skipped=content.skipped(),
         problems=(*run.problems, *content.yardstick_problems()),
         methods=tuple(

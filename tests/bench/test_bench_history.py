@@ -57,15 +57,20 @@ def _fill(store: Store, path: Path, values: Sequence[np.ndarray]) -> None:
     store.add_finished(runs[0].uid, [_finished(case) for case in cases])
     with sqlite3.connect(path) as connection:
         connection.row_factory = sqlite3.Row
+        (side,) = connection.execute("select * from run_side").fetchall()
         numbers = connection.execute("select run.id, head_id from run order by started_us").fetchall()
+        connection.executemany(
+            "insert into run_side (id, run_id, revision_id, side) values (?, ?, ?, 'head')",
+            [(side["id"] + at, *pair) for at, pair in enumerate(numbers) if at],
+        )
         first = [dict(row) for row in connection.execute("select * from result order by series_id")]
         connection.execute("delete from result")
         marks = ", ".join(f":{name}" for name in first[0])
         connection.executemany(
             f"insert into result ({', '.join(first[0])}) values ({marks})",  # noqa: S608 - columns of the table
             (
-                {**row, "run_id": run_id, "revision_id": head_id, "time_s": 1e-6 * float(series[at])}
-                for at, (run_id, head_id) in enumerate(numbers)
+                {**row, "run_side_id": side["id"] + at, "time_s": 1e-6 * float(series[at])}
+                for at in range(len(numbers))
                 for row, series in zip(first, values, strict=True)
             ),
         )

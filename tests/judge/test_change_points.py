@@ -111,6 +111,43 @@ def test_modes_that_last_some_commits_are_no_changes() -> None:
     assert change_points(100 * np.exp(0.004 * generator.standard_normal(180) - 0.02 * lower)) == []
 
 
+@pytest.mark.parametrize("seed", [1, 7, 11])
+def test_a_step_below_modes_that_last_is_seen_in_five_values(seed: int) -> None:
+    """The modes are four deviations apart: one by one, their differences hardly tell them from one mode."""
+    generator = np.random.default_rng(seed)
+    lower = np.logical_xor.accumulate(generator.random(125) < 0.2)
+    values = 100 * np.exp(0.004 * generator.standard_normal(125) - 0.016 * lower)
+    values[120:] *= 0.974
+    assert change_points(values[:120]) == []
+    ((place, direction),) = change_points(values)
+    assert (abs(place - 120) <= 2, direction) == (True, -1)
+
+
+@pytest.mark.parametrize("seed", [3, 6])
+def test_a_stretch_of_two_modes_makes_no_mode_of_an_earlier_step(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    steady = np.repeat([0, 0.05, 0], [60, 15, 30]) + 0.01 * generator.standard_normal(105)
+    modes = 0.01 * generator.standard_normal(60) + 0.05 * (generator.random(60) < 0.3)
+    quiet = 0.004 * generator.standard_normal(100)
+    assert change_points(np.exp(np.concatenate([steady, modes, quiet]))) == [(60, 1), (75, -1)]
+
+
+@pytest.mark.parametrize(("visits", "changes"), [([72, 80, 88, 95], [(100, 1)]), ([72, 73, 74, 75], [])])
+def test_a_level_seen_lately_is_new_where_it_was_left(visits: list[int], changes: list[tuple[int, int]]) -> None:
+    """Five newest values at 105: four lone outliers do not come in a row, a mode that stayed for four values does."""
+    values = noisy((100, 100), (105, 5))
+    values[visits] *= 1.05
+    assert change_points(values) == changes
+
+
+@pytest.mark.parametrize(("bursts", "changes"), [([], [(60, 1), (66, -1)]), ([20, 90], [])])
+def test_six_values_are_a_level_where_bursts_are_not_usual(bursts: list[int], changes: list[tuple[int, int]]) -> None:
+    values = noisy((100, 60), (104, 6), (100, 60))
+    for start in bursts:
+        values[start : start + 3] *= 1.04
+    assert change_points(values) == changes
+
+
 def test_levels_that_change_up_and_down_after_ten_commits_each_are_changes() -> None:
     values = noisy((100, 30), (120, 10), (100, 10), (120, 10), (100, 30))
     assert change_points(values) == [(30, 1), (40, -1), (50, 1), (60, -1)]
