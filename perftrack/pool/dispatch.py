@@ -9,11 +9,11 @@ from types import ModuleType
 
 import msgspec
 
-from perftrack.model import Backend, DeviceReport, Job, JobResult, Method, Status
+from perftrack.model import Backend, Job, JobResult, Method, Status
 from perftrack.pool.blame import DEVICE_ERRORS, Ending, History, Party, classify, decide, describe
 from perftrack.pool.child_process import Limits
 from perftrack.pool.giving_way import changes
-from perftrack.pool.lease import CardEvent, Doing, Finished, Lease, Lost
+from perftrack.pool.lease import CardEvent, Doing, Finished, Lease, Lost, Named
 from perftrack.pool.membership import Membership
 from perftrack.pool.talk import Drained, Joined, Note, Progress, Reply, Result
 from perftrack.pool.waiting import Waiting
@@ -168,11 +168,12 @@ class Dispatcher:
             else:
                 self._take(worker, reply)
 
-    def _welcome(self, worker: Worker, report: DeviceReport) -> None:
+    def _welcome(self, worker: Worker, named: Named) -> None:
         """A new or replaced Card has named its device."""
         worker.idle()
+        report = named.report
         if report.problem:  # it keeps its device, which would be handed out again
-            worker.report = report
+            worker.named = named
             device = report.device
             if device.uuid not in self._unfit:
                 self._emit(Note(text=f"{device.device_class} on {device.node} is left out: {report.problem}"))
@@ -181,7 +182,7 @@ class Dispatcher:
         others = [other for other in self._workers if other is not worker]
         objection = self._membership.objection(report, others)
         if objection is None:
-            worker.report, worker.held = report, report.device.uuid in self._unfit
+            worker.named, worker.held = named, report.device.uuid in self._unfit
             if self._membership.is_new(report):
                 self._emit(Joined(report=report))
             return
@@ -193,7 +194,7 @@ class Dispatcher:
     def _take(self, worker: Worker, event: CardEvent) -> None:
         match event:
             case Doing():
-                worker.doing = event
+                worker.note(event)
                 self._emit(
                     Progress(
                         device_class=worker.device_class,

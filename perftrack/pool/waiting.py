@@ -98,7 +98,9 @@ class Waiting:
 
     def _busy_s(self, worker: Worker) -> float:
         dealt = [job for portion in self._portions if portion.device == worker.uuid for job in portion.jobs]
-        return sum(map(self._cost_s, [*worker.outstanding.values(), *dealt]))
+        job = worker.at_hand
+        spent_s = min(worker.spent_s, self._cost_s(job)) if job else 0.0
+        return sum(map(self._cost_s, [*worker.outstanding.values(), *dealt])) - spent_s
 
     def _cost_s(self, job: Job) -> float:
         expected_s = job.expected_s or _CALL_S * len(job.sides) * len(job.case.variants)
