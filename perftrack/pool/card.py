@@ -32,7 +32,7 @@ _BUSY_LOOKS, _BUSY_PAUSE_S = 3, 2.0
 """The driver may show a killed process for a moment: a device counts as busy only after these looks."""
 
 _TELL_S = 1.0
-"""Phases of one job that follow each other faster are not told: each event costs the coordinator more than it is worth."""
+"""Phases of a job that follow each other faster are not told: each event costs the coordinator time."""
 
 
 class CardSetup(msgspec.Struct, frozen=True, kw_only=True):

@@ -65,6 +65,7 @@ class Dispatcher:
         self._ask_again = ask_again
         self._unfit = {worker.uuid for worker in workers if worker.report and worker.report.problem}
         """UUIDs of devices that are not used, or not any more; that has been said."""
+        self._checked_s = 0.0
         self._waiting = Waiting()
         self._histories: dict[tuple[str, str, str, int], History] = {}
 
@@ -137,8 +138,12 @@ class Dispatcher:
         self._emit(Note(text=f"node {worker.place.node} is gone, and with it {what}"))
 
     def _give_work(self) -> None:
-        for worker in self._workers:
-            if worker.usable and worker.reply is None and (jobs := self._waiting.take(worker, self._workers)):
+        if not self._waiting:
+            return
+        idle = [worker for worker in self._workers if worker.reply is None and worker.usable]
+        usable = {worker.uuid: worker for worker in self._workers if worker.usable} if idle else {}
+        for worker in idle:
+            if jobs := self._waiting.take(worker, usable):
                 worker.give(self._lease(jobs, worker))
 
     def _lease(self, jobs: tuple[Job, ...], worker: Worker) -> Lease:
@@ -327,10 +332,14 @@ class Dispatcher:
         self._replace(worker)
 
     def _end_silent(self) -> None:
+        now_s = time.monotonic()
+        if now_s - self._checked_s < _WAIT_S:
+            return
+        self._checked_s = now_s
         limit_s = self._plan.limits.longest_silence_s + _GRACE_S
         for worker in self._workers:
-            if worker.reply is not None and not worker.away and time.monotonic() - worker.heard_at > limit_s:
-                worker.heard_at = time.monotonic()
+            if worker.reply is not None and not worker.away and now_s - worker.heard_at > limit_s:
+                worker.heard_at = now_s
                 worker.kill()
 
     def _give_up(self) -> None:

@@ -45,9 +45,7 @@ class Costs(NamedTuple):
     waited: float = 0.0
     """The same, for each device in its list."""
     event: float = 0.0
-    """To fetch one event."""
-    dispatch: bool = False
-    """What the dispatcher uses of the CPU."""
+    """Of one event, to fetch it and to act on it."""
     store: float = 0.0
     """Of one result, by the command."""
 
@@ -142,7 +140,6 @@ class SimulatedRay:
         self._random = random.Random(7)  # noqa: S311 - chance, not a secret
         self._due: list[tuple[float, int, SimulatedDevice]] = []
         self._count = 0
-        self._cpu_s = time.process_time()
 
     def seconds(self, job: Job) -> float:
         """What a job takes: about the same in each round."""
@@ -155,7 +152,7 @@ class SimulatedRay:
 
     def wait(self, among: Sequence[Any], *, num_returns: int, timeout: float) -> tuple[list[Any], list[Any]]:
         """Those that have said something, or with a timeout the first one that does, and the others."""
-        self._work(self.costs.wait + self.costs.waited * len(among) + self._own_s())
+        self._work(self.costs.wait + self.costs.waited * len(among))
         if timeout:
             self.now_s = max(self.now_s, self._due[0][0])
         ready: list[Any] = []
@@ -165,7 +162,7 @@ class SimulatedRay:
 
     def fetch(self, due_s: float) -> None:
         """One event that was said at `due_s`."""
-        self._work(self.costs.event + self._own_s())
+        self._work(self.costs.event)
         self.lags_s.append(self.now_s - due_s)
 
     def store(self) -> None:
@@ -173,11 +170,6 @@ class SimulatedRay:
         if self.costs.store:
             self._stored_s = max(self._stored_s, self.now_s) + self.costs.store
             self.now_s = max(self.now_s, self._stored_s - _PIPE_RESULTS * self.costs.store)
-
-    def _own_s(self) -> float:
-        """What the dispatcher used since it was asked last, of the CPU."""
-        before, self._cpu_s = self._cpu_s, time.process_time()
-        return self._cpu_s - before if self.costs.dispatch else 0.0
 
     def _work(self, seconds: float) -> None:
         self.now_s += seconds
@@ -238,9 +230,9 @@ def coordinate(jobs: Sequence[Job], devices: int, costs: Costs = FREE, told: Cal
     return Ran(cpu_s, ray.now_s, idle, ray.busy_s / ray.now_s, ray.lags_s)
 
 
-def plan(count: int, rounds: int, *, known: bool) -> list[Job]:
+def plan(count: int, rounds: int, *, known: bool, mean_s: float = MEAN_S) -> list[Job]:
     """About `count` jobs; `known`: an earlier run has told how long each case takes."""
-    cases = [case(number) for number in range(count // rounds)]
+    cases = [case(number, mean_s) for number in range(count // rounds)]
     expected = {one.key: expected_s(one) if known else 0.0 for one in cases}
     return [
         Job(case=one, device_class=_CLASS, round=1 + number, expected_s=expected[one.key])
@@ -251,7 +243,8 @@ def plan(count: int, rounds: int, *, known: bool) -> list[Job]:
 
 def expected_s(one: Case) -> float:
     """What a case takes on a device."""
-    return random.Random(one.key).uniform(0.5, 1.5) * MEAN_S  # noqa: S311 - chance, not a secret
+    mean_s = float(one.params["mean_s"])
+    return random.Random(one.key).uniform(0.5, 1.5) * mean_s  # noqa: S311 - chance, not a secret
 
 
 def report(number: int) -> DeviceReport:
@@ -266,13 +259,13 @@ def report(number: int) -> DeviceReport:
     return DeviceReport(device=device, environment=Environment(entries={"cupy": "0"}))
 
 
-def case(number: int) -> Case:
+def case(number: int, mean_s: float = MEAN_S) -> Case:
     return Case(
         suite=f"suite{number % 20}",
         benchmark="op",
         key=f"op[n={number}]",
         backend="cuda",
-        params={"n": number},
+        params={"n": number, "mean_s": mean_s},
         variants=("unfused", "fused"),
         traffic=Traffic(read_bytes=1, write_bytes=1),
         min_effect=0.02,

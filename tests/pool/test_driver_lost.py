@@ -104,10 +104,9 @@ def test_a_killed_driver_and_a_lost_head_cost_the_jobs_at_hand_only(nodes, clust
     process = run.start("--resume", "latest")
     run.wait_for_more(process)
     nodes.kill("head")
-    nodes.add_head()
+    nodes.add_head(cpus=1)
     assert_head_blamed(process, nodes, "has been restarted and does not know this run")
 
-    nodes.add("b")
     process = run.start("--resume", "latest")
     run.wait_for_more(process)
     nodes.kill("head")
