@@ -34,13 +34,13 @@ def spread(
         else:
             dealt[where].append(job)
             ends_s[where] += cost_s(job)
-    first = [(end_s, place, uuid) for place, (uuid, end_s) in enumerate(ends_s.items())]
+    first = [(end_s, number, uuid) for number, (uuid, end_s) in enumerate(ends_s.items())]
     heapq.heapify(first)
     for job in sorted(free, key=cost_s, reverse=True):
-        end_s, place, where = first[0]
+        end_s, number, where = first[0]
         dealt[where].append(job)
         ends_s[where] = end_s + cost_s(job)
-        heapq.heapreplace(first, (ends_s[where], place, where))
+        heapq.heapreplace(first, (ends_s[where], number, where))
     _level(dealt, ends_s, cost_s)
     place = {id(job): index for index, job in enumerate(queue)}
     return {uuid: tuple(sorted(mine, key=lambda job: place[id(job)])) for uuid, mine in dealt.items()}
