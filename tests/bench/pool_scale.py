@@ -84,7 +84,8 @@ def _ray() -> ModuleType:
 
 def real(count: int) -> None:
     """A round of sleeping cases; how much of their time the devices were at work, and what the host used of the CPU."""
-    jobs = [_sleeping(job) for job in plan(PER_DEVICE * count, 1, known=True)]
+    planned = plan(PER_DEVICE * count, 1, known=True)
+    jobs = [_sleeping(job) for job in planned]
     with TemporaryDirectory() as cache, several_nodes({**os.environ, "XDG_CACHE_HOME": cache}, ()) as nodes:
         nodes.add("gpus", f"--num-gpus={count}")
         os.environ |= {name: value for name, value in nodes.environment.items() if name.startswith("RAY_")}
@@ -113,7 +114,7 @@ def real(count: int) -> None:
             used_s = cpu_s(host) - before_s
     start_s = statistics.mean(first_s.values())
     idle = 1 - sum(float(job.case.params["seconds"]) for job in jobs) / (ready * wall_s)
-    model = _modelled(jobs, count, RAY._replace(start=start_s, store=0.0))
+    model = _modelled(planned, count, RAY._replace(start=start_s, store=0.0))
     say(
         f"{count:>5} Cards ready in {ready_s:.0f} s, {results} jobs: {used_s / results * 1e3:.2f} ms CPU of the host a "
         f"job (model {model.busy * model.wall_s / len(jobs) * 1e3:.2f}), children began after {start_s:.1f} s, "
