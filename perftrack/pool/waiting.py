@@ -12,6 +12,9 @@ from perftrack.pool.worker import Worker
 _CALL_S = 0.7
 """What one variant on one side takes, roughly, of a case that nobody has measured yet."""
 
+_MOST_SPENT = 0.9
+"""This share of what the job at hand is expected to take counts as gone, however long it has been going on."""
+
 _Case = tuple[str, str, str]
 """(suite, case key, device class)."""
 
@@ -101,9 +104,9 @@ class Waiting:
         return True
 
     def _busy_s(self, worker: Worker) -> float:
-        """With what it has been given."""
+        """With what it has been given; a job that takes longer than expected is never as good as done."""
         job = worker.at_hand
-        spent_s = min(worker.spent_s, self._cost_s(job)) if job else 0.0
+        spent_s = min(worker.spent_s, _MOST_SPENT * self._cost_s(job)) if job else 0.0
         return sum(map(self._cost_s, worker.outstanding.values())) - spent_s
 
     def _cost_s(self, job: Job) -> float:
