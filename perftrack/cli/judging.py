@@ -61,7 +61,7 @@ def judge(
 @click.option("--parallel", is_flag=True, help="A commit's rounds on all devices of the class at once.")
 @click.option("--quick", is_flag=True, help="Shorter measuring, less certain.")
 @click.option(
-    "--address", metavar="HOST:PORT", envvar="RAY_ADDRESS", help="Ray cluster [env RAY_ADDRESS; default: here]."
+    "--address", metavar="HOST:PORT|URL", envvar="RAY_ADDRESS", help="Ray cluster, or its dashboard [default: here]."
 )
 @_db
 @_json

@@ -19,6 +19,9 @@ from perftrack.pool.jobs import ENDED as JOB_ENDED
 from perftrack.pool.jobs import Jobs, is_jobs_address
 from perftrack.store import Store
 
+PATIENCE_S = 300.0
+"""How long a run that is followed may show no sign of life: neither the head nor the store says anything new."""
+
 _LOOK_S = 2.0
 _LAST_LINES = 6
 
@@ -34,7 +37,11 @@ def carry_out(execution: Execution, address: str | None) -> bool:
     try:
         follow.to_the_end()
     except KeyboardInterrupt:
-        jobs.stop(name)
+        if not jobs.stop(name):
+            execution.talk.say(
+                f"problem {jobs.address} does not answer, so the job goes on: "
+                f"`perftrack cancel {execution.run.uid[:8]}` stops it by way of the database"
+            )
         raise
     if execution.store.state(execution.run.uid) != "complete":
         return False
@@ -65,6 +72,7 @@ class _Following:
         self._read = 0
         self._done = 0
         self._lost = self._staged = False
+        self._alive_s = time.monotonic()
 
     def to_the_end(self) -> None:
         """Return where the run is complete or all was known; the job's own error, or PoolError, otherwise."""
@@ -72,10 +80,10 @@ class _Following:
             while True:
                 state, log = self.jobs.look(self.name)
                 self._say_new(log, whole=state in JOB_ENDED)
-                self._say_lost()
                 complete = self._progress()
                 if state in JOB_ENDED or complete:
                     break
+                self._say_lost()
                 time.sleep(_LOOK_S)
         finally:
             if self._staged:
@@ -94,9 +102,21 @@ class _Following:
                 self.talk.say(f"head    {line}")
 
     def _say_lost(self) -> None:
-        if self.jobs.lost and not self._lost:
-            self.talk.say(f"problem {self.jobs.address} does not answer; the job goes on, trying again")
-        self._lost = self.jobs.lost
+        """PoolError where nobody has been heard of for too long."""
+        address, why = self.jobs.address, self.jobs.problem
+        if not why:
+            self._alive_s = time.monotonic()
+        if why and not self._lost:
+            self.talk.say(f"problem {address} does not answer; the job goes on, trying again")
+        if self._lost and not why:
+            self.talk.say(f"head    {address} answers again")
+        self._lost = bool(why)
+        if time.monotonic() - self._alive_s > PATIENCE_S:
+            uid = self.run.uid[:8]
+            raise PoolError(
+                f"the head at {address} is out of reach ({why}); its job {self.name} may go on: "
+                f"`perftrack watch {uid}` shows the run, `perftrack submit --resume {uid}` goes on with it if it ended"
+            )
 
     def _progress(self) -> bool:
         """Tell how far the run is; whether it is complete."""
@@ -112,6 +132,7 @@ class _Following:
             self.talk.say(f"problem {error}; the cluster goes on")
             return False
         for _ in range(done - self._done):
+            self._alive_s = time.monotonic()
             self.talk.advance()
         self._done = done
         return state == "complete" and not self.store.owned(self.run.uid)

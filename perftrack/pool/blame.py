@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 
 from perftrack.model import Status
+from perftrack.pool.host_memory import Shortage
 
 STRIKES = 2
 """A job that ended this many fresh processes is `failed`."""
@@ -58,6 +59,8 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     """Class of Ray's exception."""
     init_failed: bool = False
     """The Card's constructor raised."""
+    shortage: Shortage | None = None
+    """The system ran out of memory and ended it."""
     suspect: bool = False
     """The job was running when the Card died."""
 
@@ -92,8 +95,9 @@ def classify(ending: Ending) -> Blame:
         return Blame(party=Party.NODE, strike=False)
     if ending.kind == "device" or ending.cuda_error in DEVICE_ERRORS:
         return Blame(party=Party.DEVICE, strike=False)
-    if ending.kind == "machine" or (ending.kind == "signal" and ending.code not in KERNEL_SIGNALS):
-        # a signal that no instruction can cause was sent by somebody, the system's OOM killer for one
+    sent = ending.kind == "signal" and ending.code not in KERNEL_SIGNALS  # by somebody: no instruction causes these
+    own = ending.shortage is not None and ending.shortage.own
+    if ending.kind == "machine" or (sent and not own):
         return Blame(party=Party.INFRASTRUCTURE, strike=False)
     if not ending.phase and ending.kind != "result":
         return Blame(party=Party.NODE, strike=False)
@@ -122,6 +126,8 @@ def describe(ending: Ending) -> str:
 
 
 def _what_happened(ending: Ending) -> str:
+    if ending.shortage is not None:
+        return f"the system ran out of memory and ended the process ({ending.shortage})"
     if ending.kind == "exit" and ending.cuda_error:
         return f"CUDA error {ending.cuda_error} ended the process (exit code {ending.code})"
     return {

@@ -21,7 +21,8 @@ from perftrack.model import Backend, DeviceReport, Job, Side, TreeArchive
 from perftrack.pool.blame import DEVICE_ERRORS, Ending, Party, classify, describe
 from perftrack.pool.child_environment import cache_key, child_environment
 from perftrack.pool.child_process import Child, Limits
-from perftrack.pool.lease import CardEvent, Doing, Finished, Lease, Lost
+from perftrack.pool.host_memory import HostMemory, here
+from perftrack.pool.lease import CardEvent, Doing, Finished, Lease, Lost, Named
 from perftrack.pool.tree_cache import cache_folder, evict, unpack
 
 CHILD = ("-P", "-s", "-m", "perftrack.measure.child")
@@ -29,6 +30,9 @@ CHILD = ("-P", "-s", "-m", "perftrack.measure.child")
 
 _BUSY_LOOKS, _BUSY_PAUSE_S = 3, 2.0
 """The driver may show a killed process for a moment: a device counts as busy only after these looks."""
+
+_TELL_S = 1.0
+"""Phases of a job that follow each other faster are not told: each event costs the coordinator time."""
 
 
 class CardSetup(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,19 +50,20 @@ class CardSetup(msgspec.Struct, frozen=True, kw_only=True):
 class Card:
     """One device and, while it works, one child."""
 
-    def __init__(self, setup: CardSetup) -> None:
+    def __init__(self, setup: CardSetup, memory: HostMemory | None = None) -> None:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is ignored, every exit code reads 0
         self._setup = setup
+        self._memory = memory or here()
         self._trees: dict[Side, TreeArchive] = {}
         self._roots: dict[Side, Path] = {}
 
-    def identify(self) -> DeviceReport:
+    def identify(self) -> Named:
         """What device this is, by a child that does nothing else; PoolError where it cannot say."""
         with self._scratch() as folder, self._child(Order(backend=self._setup.backend), Path(folder)) as child:
             for message in child.messages():
                 if isinstance(message, Hello):
-                    return message.report
+                    return Named(report=message.report, visible=_visible())
         ending = child.ending or Ending(kind="protocol", said="it named no device")
         raise PoolError(f"a worker on {socket.gethostname()} cannot name its device: {describe(ending)}")
 
@@ -68,10 +73,13 @@ class Card:
             self._roots[side] = unpack(archive, data, cache_folder("trees"))
             self._trees[side] = archive
 
-    def replace(self, archives: dict[Side, TreeArchive], *tars: bytes) -> DeviceReport:
-        """Take over from a Card that died."""
+    def take_over(self, archives: dict[Side, TreeArchive], before: Named | None, *tars: bytes) -> Named:
+        """Hold the trees and name the device. `before`: what a Card that died on this node had.
+
+        The same device need not be asked for its name again: each child of a lease does that, and measures no other.
+        """
         self.hold_trees(archives, *tars)
-        return self.identify()
+        return before if before is not None and before.visible == _visible() else self.identify()
 
     def run(self, lease: Lease) -> Iterator[CardEvent]:
         """Every job of the lease ends as Finished or Lost, each as soon as it is known."""
@@ -138,7 +146,12 @@ class Card:
         )
         for name in ("home", "work"):
             (folder / name).mkdir()
-        return Child([sys.executable, *self._setup.child], order, environment, folder / "work", self._setup.limits)
+        command = [sys.executable, *self._setup.child]
+        return Child(command, order, environment, folder / "work", self._setup.limits, self._memory)
+
+
+def _visible() -> str:
+    return os.environ.get("CUDA_VISIBLE_DEVICES", "")
 
 
 class _Talk:
@@ -152,6 +165,7 @@ class _Talk:
         self._device_uuid = device_uuid
         self._suite = self._case_key = ""
         self._done = 0
+        self._told_s = 0.0
         self._mark()
 
     def hear(self, message: Message) -> Iterator[CardEvent]:
@@ -159,10 +173,13 @@ class _Talk:
             case Hello(report=report):
                 self.refusal = self._objection(report)
             case Phase():
-                if message.case_key != self._case_key:
+                begins = message.case_key != self._case_key
+                if begins:
                     self._mark()
                 self._suite, self._case_key = message.suite, message.case_key
-                if message.case_key:
+                now_s = time.monotonic()
+                if message.case_key and (begins or now_s - self._told_s >= _TELL_S):
+                    self._told_s = now_s
                     yield Doing(suite=message.suite, case_key=message.case_key, what=message.what)
             case Done():
                 yield from self._finish(message)

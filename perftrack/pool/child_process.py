@@ -22,6 +22,7 @@ import msgspec
 
 from perftrack.measure.wire import Bye, Done, Hello, Message, Order, Phase
 from perftrack.pool.blame import Ending
+from perftrack.pool.host_memory import HostMemory, Shortage
 
 MAX_LINE_BYTES = 16 * 2**20
 """A message larger than this ends the child: the largest honest result has a few MB."""
@@ -101,12 +102,19 @@ class Child:
     """A child at work on one order. A context manager: nothing of it is left afterwards."""
 
     def __init__(
-        self, command: Sequence[str], order: Order, environment: Mapping[str, str], folder: Path, limits: Limits
+        self,
+        command: Sequence[str],
+        order: Order,
+        environment: Mapping[str, str],
+        folder: Path,
+        limits: Limits,
+        memory: HostMemory,
     ) -> None:
         self.ending: Ending | None = None
         """Why it ended too early; None while it runs and after a proper end."""
         self._watch = _Watch(limits)
         self._limits = limits
+        self._memory, self._kills_before, self._peak_bytes = memory, memory.kills(), 0
         self._said = bytearray()
         self._line = bytearray()
         self._killed_for: Ending | None = None
@@ -232,15 +240,17 @@ class Child:
 
     def _reap(self) -> bool:
         """Kill what is left of it and its group and wait; False where it does not end."""
+        pid = self._process.pid
         with suppress(ProcessLookupError):
             # the child is not waited for yet, so its number cannot belong to anybody else
             if not select.select([self._pidfd], [], [], 0)[0]:
                 signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
-            os.killpg(self._process.pid, signal.SIGKILL)
-        try:
-            self._process.wait(self._limits.reap_s)
-        except subprocess.TimeoutExpired:
+            os.killpg(pid, signal.SIGKILL)
+        if not select.select([self._pidfd], [], [], self._limits.reap_s)[0]:
             return False
+        _, status, usage = os.wait4(pid, 0)  # the object's own `wait` does not tell what it used
+        self._process.returncode = os.waitstatus_to_exitcode(status)
+        self._peak_bytes = usage.ru_maxrss * 1024
         return True
 
     def _judge(self) -> Ending | None:
@@ -251,7 +261,9 @@ class Child:
             words = self._killed_for.said or said
             return msgspec.structs.replace(self._killed_for, phase=self._watch.phase, said=words)
         if code < 0:
-            return Ending(kind="signal", code=-code, phase=self._watch.phase, said=said)
+            short = code == -signal.SIGKILL and self._memory.kills() > self._kills_before
+            shortage = Shortage(peak_bytes=self._peak_bytes, total_bytes=self._memory.total_bytes) if short else None
+            return Ending(kind="signal", code=-code, phase=self._watch.phase, said=said, shortage=shortage)
         return Ending(kind="exit", code=code, cuda_error=self._watch.cuda_error, phase=self._watch.phase, said=said)
 
     def _last_words(self) -> str:

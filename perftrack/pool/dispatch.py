@@ -9,11 +9,11 @@ from types import ModuleType
 
 import msgspec
 
-from perftrack.model import Backend, DeviceReport, Job, JobResult, Method, Status
+from perftrack.model import Backend, Job, JobResult, Method, Status
 from perftrack.pool.blame import DEVICE_ERRORS, Ending, History, Party, classify, decide, describe
 from perftrack.pool.child_process import Limits
 from perftrack.pool.giving_way import changes
-from perftrack.pool.lease import CardEvent, Doing, Finished, Lease, Lost
+from perftrack.pool.lease import CardEvent, Doing, Finished, Lease, Lost, Named
 from perftrack.pool.membership import Membership
 from perftrack.pool.talk import Drained, Joined, Note, Progress, Reply, Result
 from perftrack.pool.waiting import Waiting
@@ -65,6 +65,7 @@ class Dispatcher:
         self._ask_again = ask_again
         self._unfit = {worker.uuid for worker in workers if worker.report and worker.report.problem}
         """UUIDs of devices that are not used, or not any more; that has been said."""
+        self._checked_s = 0.0
         self._waiting = Waiting()
         self._histories: dict[tuple[str, str, str, int], History] = {}
 
@@ -137,8 +138,12 @@ class Dispatcher:
         self._emit(Note(text=f"node {worker.place.node} is gone, and with it {what}"))
 
     def _give_work(self) -> None:
-        for worker in self._workers:
-            if worker.usable and worker.reply is None and (jobs := self._waiting.take(worker, self._workers)):
+        if not self._waiting:
+            return
+        idle = [worker for worker in self._workers if worker.reply is None and worker.usable]
+        usable = {worker.uuid: worker for worker in self._workers if worker.usable} if idle else {}
+        for worker in idle:
+            if jobs := self._waiting.take(worker, usable):
                 worker.give(self._lease(jobs, worker))
 
     def _lease(self, jobs: tuple[Job, ...], worker: Worker) -> Lease:
@@ -168,11 +173,12 @@ class Dispatcher:
             else:
                 self._take(worker, reply)
 
-    def _welcome(self, worker: Worker, report: DeviceReport) -> None:
+    def _welcome(self, worker: Worker, named: Named) -> None:
         """A new or replaced Card has named its device."""
         worker.idle()
+        report = named.report
         if report.problem:  # it keeps its device, which would be handed out again
-            worker.report = report
+            worker.named = named
             device = report.device
             if device.uuid not in self._unfit:
                 self._emit(Note(text=f"{device.device_class} on {device.node} is left out: {report.problem}"))
@@ -181,7 +187,7 @@ class Dispatcher:
         others = [other for other in self._workers if other is not worker]
         objection = self._membership.objection(report, others)
         if objection is None:
-            worker.report, worker.held = report, report.device.uuid in self._unfit
+            worker.named, worker.held = named, report.device.uuid in self._unfit
             if self._membership.is_new(report):
                 self._emit(Joined(report=report))
             return
@@ -193,7 +199,7 @@ class Dispatcher:
     def _take(self, worker: Worker, event: CardEvent) -> None:
         match event:
             case Doing():
-                worker.doing = event
+                worker.note(event)
                 self._emit(
                     Progress(
                         device_class=worker.device_class,
@@ -326,10 +332,14 @@ class Dispatcher:
         self._replace(worker)
 
     def _end_silent(self) -> None:
+        now_s = time.monotonic()
+        if now_s - self._checked_s < _WAIT_S:
+            return
+        self._checked_s = now_s
         limit_s = self._plan.limits.longest_silence_s + _GRACE_S
         for worker in self._workers:
-            if worker.reply is not None and not worker.away and time.monotonic() - worker.heard_at > limit_s:
-                worker.heard_at = time.monotonic()
+            if worker.reply is not None and not worker.away and now_s - worker.heard_at > limit_s:
+                worker.heard_at = now_s
                 worker.kill()
 
     def _give_up(self) -> None:

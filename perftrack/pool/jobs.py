@@ -2,14 +2,13 @@
 
 import logging
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from perftrack.errors import PoolError
 
-_PATIENCE_S = 300.0
-"""How long a head may be out of reach while a job is followed."""
+_ANSWER_S = 60.0
+"""How long an answer may take; a network that swallows packets would be waited for without end."""
 
 _STARTING_S, _PAUSE_S = 120.0, 2.0
 """How long a head that has just been started may not yet take jobs."""
@@ -36,7 +35,8 @@ class Jobs:
 
     def __init__(self, address: str) -> None:
         self.address = address
-        self._lost_s: float | None = None
+        self.problem = ""
+        """Why the last look reached nobody; empty where it did."""
         self._client = _client(address)
 
     def submit(self, folder: Path, entrypoint: str, name: str) -> None:
@@ -46,7 +46,7 @@ class Jobs:
         while True:
             try:
                 self._client.submit_job(submission_id=name, **wanted)
-            except (RuntimeError, ValueError, OSError) as error:
+            except (*_errors(), ValueError) as error:
                 if "No available agent" in str(error) and time.monotonic() < until_s:
                     time.sleep(_PAUSE_S)
                     continue
@@ -54,30 +54,26 @@ class Jobs:
             return
 
     def look(self, name: str) -> tuple[str, str]:
-        """State and everything a job has printed so far; empty while the head cannot be reached.
+        """State and everything a job has printed so far; empty, with a `problem`, while the head cannot be reached.
 
-        PoolError where it stays away for minutes.
+        PoolError where a head answers that does not know the job.
         """
+        self.problem = ""
         try:
-            found = str(self._client.get_job_status(name).value), str(self._client.get_job_logs(name))
-        except (RuntimeError, OSError) as error:
-            now_s = time.monotonic()
-            self._lost_s = self._lost_s or now_s
-            if now_s - self._lost_s > _PATIENCE_S:
-                raise PoolError(f"the head at {self.address} is out of reach: {_first_line(error)}") from error
-            return "", ""
-        self._lost_s = None
-        return found
+            return str(self._client.get_job_status(name).value), str(self._client.get_job_logs(name))
+        except _errors() as error:
+            self.problem = _first_line(error)
+        if "status code 404" in self.problem:
+            raise PoolError(f"the head at {self.address} has been restarted and does not know job {name} any more")
+        return "", ""
 
-    @property
-    def lost(self) -> bool:
-        """Whether the last look reached nobody."""
-        return self._lost_s is not None
-
-    def stop(self, name: str) -> None:
-        """Ask a job to end."""
-        with suppress(RuntimeError, OSError):
+    def stop(self, name: str) -> bool:
+        """Ask a job to end; whether the head has heard it."""
+        try:
             self._client.stop_job(name)
+        except _errors():
+            return False
+        return True
 
 
 def _client(address: str) -> Any:
@@ -87,9 +83,14 @@ def _client(address: str) -> Any:
         raise PoolError(_NO_CLIENT) from error
     for logger in _TALKATIVE:
         logging.getLogger(logger).setLevel(logging.WARNING)
+
+    class Client(JobSubmissionClient):
+        def _do_request(self, *args: Any, **options: Any) -> Any:
+            return super()._do_request(*args, timeout=_ANSWER_S, **options)
+
     try:
-        return JobSubmissionClient(address)
-    except (RuntimeError, OSError) as error:  # Ray's own text does not say what to do
+        return Client(address)
+    except _errors() as error:  # Ray's own text does not say what to do
         text = _first_line(error)
         if "ray[default]" in text:
             raise PoolError(_NO_CLIENT) from error
@@ -97,6 +98,12 @@ def _client(address: str) -> Any:
             f"no head answers at {address}: {text}; is its dashboard on (`ray start --head --include-dashboard=true`, "
             "ray[default]), and is its token in RAY_AUTH_TOKEN here?"
         ) from error
+
+
+def _errors() -> tuple[type[Exception], ...]:
+    from ray.exceptions import RayError  # noqa: PLC0415 - slow, and only for those outside
+
+    return RuntimeError, OSError, RayError  # a token that is not accepted is one of the last kind
 
 
 def _first_line(error: Exception) -> str:

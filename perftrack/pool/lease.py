@@ -3,7 +3,7 @@
 import msgspec
 
 from perftrack.measure.wire import PhaseName
-from perftrack.model import Backend, Job, JobResult, Method
+from perftrack.model import Backend, DeviceReport, Job, JobResult, Method
 from perftrack.pool.blame import Ending
 
 
@@ -17,6 +17,14 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     round: int
     jobs: tuple[Job, ...]
     device_uuid: str
+
+
+class Named(msgspec.Struct, frozen=True, kw_only=True):
+    """What device a Card has."""
+
+    report: DeviceReport
+    visible: str
+    """The Card's CUDA_VISIBLE_DEVICES: on one node it stands for one device."""
 
 
 class Doing(msgspec.Struct, frozen=True, kw_only=True):

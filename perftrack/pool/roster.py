@@ -15,6 +15,7 @@ from perftrack.model import DeviceReport
 from perftrack.pool.card import CardSetup
 from perftrack.pool.child_process import Limits
 from perftrack.pool.giving_way import SOON_S, put_up
+from perftrack.pool.lease import Named
 from perftrack.pool.talk import Note
 from perftrack.pool.versions import difference, usual
 from perftrack.pool.worker import Place, Worker
@@ -153,16 +154,17 @@ class _Asked:
 def _answer(ray: ModuleType, worker: Worker, known: Sequence[Worker]) -> str:
     """Take the report of a new worker; why it cannot be used, or nothing."""
     try:
-        report: DeviceReport = worker.next_reply()
+        named: Named = worker.next_reply()
     except ray.exceptions.RayTaskError as error:
         return str(error.cause or error)
     except ray.exceptions.RayError as error:
         return f"a worker on {worker.place.node} did not start: {str(error).splitlines()[0]}"
     worker.idle()
-    if any(other.report and other.report.device.uuid == report.device.uuid for other in known):
+    uuid = named.report.device.uuid
+    if any(other.uuid == uuid for other in known):
         worker.kill()
-        return f"device {report.device.uuid} was given out twice; it is used once"
-    worker.report = report
+        return f"device {uuid} was given out twice; it is used once"
+    worker.named = named
     return ""
 
 

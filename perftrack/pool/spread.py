@@ -1,5 +1,6 @@
 """Who measures what: the jobs of one round over the devices of one class, so that all end at the same time."""
 
+import heapq
 from collections.abc import Callable, Iterable, Mapping
 
 from perftrack.model import Job
@@ -33,10 +34,13 @@ def spread(
         else:
             dealt[where].append(job)
             ends_s[where] += cost_s(job)
+    first = [(end_s, number, uuid) for number, (uuid, end_s) in enumerate(ends_s.items())]
+    heapq.heapify(first)
     for job in sorted(free, key=cost_s, reverse=True):
-        where = min(ends_s, key=ends_s.__getitem__)
+        end_s, number, where = first[0]
         dealt[where].append(job)
-        ends_s[where] += cost_s(job)
+        ends_s[where] = end_s + cost_s(job)
+        heapq.heapreplace(first, (ends_s[where], number, where))
     _level(dealt, ends_s, cost_s)
     place = {id(job): index for index, job in enumerate(queue)}
     return {uuid: tuple(sorted(mine, key=lambda job: place[id(job)])) for uuid, mine in dealt.items()}

@@ -1,6 +1,6 @@
 """What no device has yet: rounds that are not dealt, portions that are, and repeats."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 import msgspec
@@ -11,6 +11,9 @@ from perftrack.pool.worker import Worker
 
 _CALL_S = 0.7
 """What one variant on one side takes, roughly, of a case that nobody has measured yet."""
+
+_MOST_SPENT = 0.9
+"""This share of what the job at hand is expected to take counts as gone, however long it has been going on."""
 
 _Case = tuple[str, str, str]
 """(suite, case key, device class)."""
@@ -42,11 +45,11 @@ class Waiting:
         """Plan jobs, round by round."""
         self._rounds += _rounds(jobs)
 
-    def take(self, worker: Worker, workers: Sequence[Worker]) -> tuple[Job, ...]:
-        """What the idle `worker` does next; nothing where there is nothing for it."""
-        found = self._portion(worker, workers)
-        if found is None and self._deal(worker, workers):
-            found = self._portion(worker, workers)
+    def take(self, worker: Worker, usable: Mapping[str, Worker]) -> tuple[Job, ...]:
+        """What the idle `worker` does next, one of the `usable` by UUID; nothing where there is nothing for it."""
+        found = self._portion(worker, usable)
+        if found is None and self._deal(worker, usable.values()):
+            found = self._portion(worker, usable)
         if found is None:
             return ()
         self._portions.remove(found)
@@ -77,32 +80,42 @@ class Waiting:
         for jobs in left:
             yield from jobs
 
-    def _portion(self, worker: Worker, workers: Sequence[Worker]) -> Portion | None:
+    def _portion(self, worker: Worker, usable: Mapping[str, Worker]) -> Portion | None:
         for portion in self._portions:
-            others = {other.uuid for other in workers if other is not worker and other.fits(portion.jobs)}
-            mine = portion.device in {"", worker.uuid} or portion.device not in others
-            if worker.fits(portion.jobs) and mine and (portion.avoid != worker.uuid or not others):
+            dealt_to = usable.get(portion.device)
+            if dealt_to is not None and dealt_to is not worker and dealt_to.fits(portion.jobs):
+                continue
+            if worker.fits(portion.jobs) and (portion.avoid != worker.uuid or not _others(worker, usable)):
                 return portion
         return None
 
-    def _deal(self, worker: Worker, workers: Sequence[Worker]) -> bool:
+    def _deal(self, worker: Worker, workers: Iterable[Worker]) -> bool:
         """Spread the first round that `worker` can help with."""
         jobs = next((jobs for jobs in self._rounds if worker.fits(jobs)), None)
         if jobs is None:
             return False
         self._rounds.remove(jobs)
         busy_s = {other.uuid: self._busy_s(other) for other in workers if other.fits(jobs)}
+        for portion in self._portions:
+            if portion.device in busy_s:
+                busy_s[portion.device] += sum(map(self._cost_s, portion.jobs))
         dealt = spread(jobs, busy_s, cost_s=self._cost_s, home=lambda job: self._homes.get(_case(job), ""))
         self._portions += [Portion(jobs=mine, device=uuid) for uuid, mine in dealt.items() if mine]
         return True
 
     def _busy_s(self, worker: Worker) -> float:
-        dealt = [job for portion in self._portions if portion.device == worker.uuid for job in portion.jobs]
-        return sum(map(self._cost_s, [*worker.outstanding.values(), *dealt]))
+        """With what it has been given; a job that takes longer than expected is never as good as done."""
+        job = worker.at_hand
+        spent_s = min(worker.spent_s, _MOST_SPENT * self._cost_s(job)) if job else 0.0
+        return sum(map(self._cost_s, worker.outstanding.values())) - spent_s
 
     def _cost_s(self, job: Job) -> float:
         expected_s = job.expected_s or _CALL_S * len(job.sides) * len(job.case.variants)
         return self._costs_s.get(_case(job), expected_s)
+
+
+def _others(worker: Worker, usable: Mapping[str, Worker]) -> bool:
+    return any(each is not worker and each.device_class == worker.device_class for each in usable.values())
 
 
 def _case(job: Job) -> _Case:

@@ -9,7 +9,7 @@ import msgspec
 
 from perftrack.model import Backend, DeviceReport, Job, Side, TreeArchive
 from perftrack.pool.card import Card, CardSetup
-from perftrack.pool.lease import Doing, Lease
+from perftrack.pool.lease import Doing, Lease, Named
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,7 +28,7 @@ class Worker:
         self._ray = ray
         self.place = place
         self._setup = setup
-        self.report: DeviceReport | None = None
+        self.named: Named | None = None
         self.held = False
         """Kept but not used: a freed device would be handed out again by Ray."""
         self.reply: Any = None
@@ -40,6 +40,7 @@ class Worker:
         self.disturbed: list[Job] = []
         """Jobs of the current lease in which the device was disturbed."""
         self.doing: Doing | None = None
+        self._began_s = 0.0
         self.leaving = False
         """It gives way as soon as the job at hand has ended."""
         self.away = False
@@ -63,6 +64,11 @@ class Worker:
         )
 
     @property
+    def report(self) -> DeviceReport | None:
+        """What its child said of its device; None while that is not known."""
+        return self.named.report if self.named else None
+
+    @property
     def usable(self) -> bool:
         """It has a device that may be measured."""
         return self.report is not None and not self.report.problem and not self.held
@@ -81,6 +87,23 @@ class Worker:
     def device_class(self) -> str:
         """Of its device; empty while that is not known."""
         return self.report.device.device_class if self.report else ""
+
+    @property
+    def at_hand(self) -> Job | None:
+        """The job that it is doing, as far as it has said."""
+        return self.outstanding.get((self.doing.suite, self.doing.case_key)) if self.doing else None
+
+    @property
+    def spent_s(self) -> float:
+        """Since it began with the job at hand."""
+        return time.monotonic() - self._began_s
+
+    def note(self, doing: Doing) -> None:
+        """Take notice of what it does."""
+        before = self.doing
+        if before is None or (before.suite, before.case_key) != (doing.suite, doing.case_key):
+            self._began_s = time.monotonic()
+        self.doing = doing
 
     def fits(self, jobs: Sequence[Job]) -> bool:
         """Whether it can be used for jobs of this device class."""
@@ -104,7 +127,7 @@ class Worker:
         """Give the device to whoever waits for it; another one may come back."""
         self.kill()
         self.idle()
-        self.report, self.held, self.away = None, False, True
+        self.named, self.held, self.away = None, False, True
 
     def ask_again(self, archives: dict[Side, TreeArchive], tars: Sequence[Any]) -> None:
         """Wait for a device after having given way."""
@@ -119,7 +142,7 @@ class Worker:
     def take_over(self, archives: dict[Side, TreeArchive], tars: Sequence[Any]) -> None:
         """Let a Card that has not been asked anything yet unpack the trees and name its device."""
         self.idle()
-        self._call(self._actor.replace.remote(archives, *tars))
+        self._call(self._actor.take_over.remote(archives, self.named, *tars))
 
     def next_reply(self) -> Any:
         """The next answer of the call it is busy with; StopIteration at the end of a lease, or Ray's error."""

@@ -1,218 +1,42 @@
 """What the coordinator costs for each job: `python tests/bench/pool_overhead.py [JOBS …]`, part of `make bench-pool`.
 
-The real dispatcher with simulated devices: 64 of them, each job a number of seconds of a simulated clock (2 s ± 50 %),
-no Ray, no processes. So what is counted is the coordinator's own work alone (process CPU time), and how long devices
-stand idle for reasons of scheduling. Behind it the client's part: results that are decoded, and stored in SQLite.
+The real dispatcher with simulated devices: 64 of them, each case a number of seconds of a simulated clock (2 s ± 50 %,
+from round to round ± 5 %), no Ray, no processes. So what is counted is the coordinator's own work alone (process CPU
+time), and how long devices stand idle for reasons of scheduling: in a first run, of whose cases nothing is known, and
+in a later one. Behind it the client's part: results that are decoded, and stored in SQLite.
 """
 
-import heapq
-import random
 import sys
 import time
 import tracemalloc
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
 
 import msgspec
+from simulated_pool import MEAN_S, case, coordinate, plan, report, result
 
-from perftrack.model import (
-    Case,
-    Device,
-    DeviceReport,
-    Environment,
-    Job,
-    JobResult,
-    Measurement,
-    Method,
-    Revision,
-    Run,
-    RunOptions,
-    Status,
-    Traffic,
-)
-from perftrack.pool.child_process import Limits
-from perftrack.pool.dispatch import Dispatcher, Plan
-from perftrack.pool.lease import Doing, Finished
+from perftrack.model import Method, Revision, Run, RunOptions
 from perftrack.pool.talk import Reply, Result
 from perftrack.store import Store
 
-DEVICES, ROUNDS, MEAN_S = 64, 5, 2.0
+DEVICES, ROUNDS = 64, 5
 STORED = 2000
 """Jobs that are also put into a database; each costs the same."""
 
 
-class Place(NamedTuple):
-    node_id: str
-    node: str
-    backend: str
-
-
-class SimulatedDevice:
-    """In the place of a `Worker`: its lease goes by on the simulated clock."""
-
-    def __init__(self, clock: "SimulatedRay", number: int) -> None:
-        self._clock = clock
-        self.place = Place("node", "node", "cuda")
-        self.report = report(number)
-        self.usable, self.held = True, False
-        self.uuid, self.device_class = self.report.device.uuid, self.report.device.device_class
-        self.reply: Any = None
-        self.lease: Any = None
-        self.outstanding: dict[Any, Job] = {}
-        self.disturbed: list[Job] = []
-        self.doing: Doing | None = None
-        self.leaving = self.away = self.starting = False
-        self.heard_at = time.monotonic()
-        self.busy_s = 0.0
-        self._events: list[Any] = []
-
-    def fits(self, jobs: Any) -> bool:
-        return self.device_class == jobs[0].device_class
-
-    def give(self, lease: Any) -> None:
-        self.lease, self.reply = lease, self
-        self.outstanding = {(job.case.suite, job.case.key): job for job in lease.jobs}
-        self._events = [event for job in reversed(lease.jobs) for event in (self._finished(job), self._doing(job))]
-        self._clock.add(self, 0.0)
-
-    def next_reply(self) -> Any:
-        self.heard_at = time.monotonic()
-        if not self._events:
-            raise StopIteration
-        event = self._events.pop()
-        seconds = self._events[-1].result.wall_s if isinstance(event, Doing) else 0.0
-        self.busy_s += seconds
-        self._clock.add(self, seconds)
-        return event
-
-    def idle(self) -> None:
-        self.reply = self.lease = self.doing = None
-        self.outstanding, self.disturbed = {}, []
-
-    def _doing(self, job: Job) -> Doing:
-        return Doing(suite=job.case.suite, case_key=job.case.key, what="time")
-
-    def _finished(self, job: Job) -> Finished:
-        return Finished(result=result(job, self.report, self._clock.random.uniform(0.5, 1.5) * MEAN_S))
-
-
-class SimulatedRay:
-    """`ray.wait` by the simulated clock: the device whose next event comes first."""
-
-    class exceptions:  # noqa: N801 - Ray's name
-        class RayError(Exception): ...
-
-        class RayTaskError(RayError): ...
-
-    def __init__(self) -> None:
-        self.random = random.Random(7)  # noqa: S311 - chance, not a secret
-        self.now_s = 0.0
-        self._due: list[tuple[float, int, SimulatedDevice]] = []
-        self._count = 0
-
-    def add(self, device: SimulatedDevice, seconds: float) -> None:
-        self._count += 1
-        heapq.heappush(self._due, (self.now_s + seconds, self._count, device))
-
-    def wait(self, _: Any, **_options: Any) -> tuple[list[Any], list[Any]]:
-        self.now_s, _number, device = heapq.heappop(self._due)
-        return [device], []
-
-
-class Unchanging:
-    """A membership in which nobody comes or goes."""
-
-    def look(self, *, now: bool = False) -> None:
-        """There is nothing to see."""
-
-    def waited_for(self) -> dict[Any, int]:
-        """Nobody waits."""
-        return {}
-
-
-def report(number: int) -> DeviceReport:
-    device = Device(
-        uuid=f"GPU-{number:04}",
-        name="Simulated",
-        backend="cuda",
-        device_class="Simulated-1G",
-        node="node",
-        memory_bytes=1 << 30,
+def dispatch(count: int) -> None:
+    """A run of `count` jobs, the first of its kind and a later one."""
+    first, later = (coordinate(plan(count, ROUNDS, known=known), DEVICES) for known in (False, True))
+    say(
+        f"{count:>7} jobs: dispatch {first.cpu_s / count * 1e3:.3f} ms CPU a job, "
+        f"devices idle {first.idle:.1%} in a first run, {later.idle:.1%} in a later one"
     )
-    return DeviceReport(device=device, environment=Environment(entries={"cupy": "0"}))
-
-
-def case(number: int) -> Case:
-    return Case(
-        suite=f"suite{number % 20}",
-        benchmark="op",
-        key=f"op[n={number}]",
-        backend="cuda",
-        params={"n": number},
-        variants=("unfused", "fused"),
-        traffic=Traffic(read_bytes=1, write_bytes=1),
-        min_effect=0.02,
-    )
-
-
-def result(job: Job, device: DeviceReport, seconds: float) -> JobResult:
-    samples = tuple(1e-4 + 1e-9 * index for index in range(50))
-    blocks = tuple(index // 2 for index in range(50))
-    measurements = tuple(
-        Measurement(side="head", variant=name, status=Status.OK, samples_s=samples, blocks=blocks, calls_per_sample=9)
-        for name in job.case.variants
-    )
-    return JobResult(
-        suite=job.case.suite,
-        case_key=job.case.key,
-        device_class=job.device_class,
-        round=job.round,
-        attempt=job.attempt,
-        status=Status.OK,
-        device_uuid=device.device.uuid,
-        environment=device.environment,
-        measurements=measurements,
-        canary_s=(1e-4,) * 25,
-        wall_s=seconds,
-    )
-
-
-def coordinate(count: int) -> None:
-    """A sweep of `count` jobs through the dispatcher."""
-    ray = SimulatedRay()
-    devices = [SimulatedDevice(ray, number) for number in range(DEVICES)]
-    cases = [case(number) for number in range(count // ROUNDS)]
-    jobs = [Job(case=one, device_class="Simulated-1G", round=1 + number) for number in range(ROUNDS) for one in cases]
-    encoder, told = msgspec.json.Encoder(), [0]
-
-    def emit(reply: Reply) -> None:
-        told[0] += isinstance(reply, Result)
-        encoder.encode(reply)
-
-    plan = Plan(suite_paths=(), methods={"cuda": Method()}, seed=0, limits=Limits())
-    dispatcher = Dispatcher(
-        ray,  # pyright: ignore - in the place of the module
-        devices,
-        plan,
-        emit=emit,
-        stopped=lambda: False,
-        membership=Unchanging(),
-        replace=lambda worker: None,
-        recruit=lambda worker: None,
-        ask_again=lambda worker: None,
-    )
-    began = time.process_time()
-    dispatcher.run(jobs)
-    cpu_s = time.process_time() - began
-    idle = 1 - sum(device.busy_s for device in devices) / (DEVICES * ray.now_s)
-    say(f"{told[0]:>7} jobs: dispatch {cpu_s / count * 1e3:.3f} ms CPU a job, devices idle {idle:.1%}")
 
 
 def memory(count: int) -> None:
     """What is kept of each job after it has ended, beyond the plan."""
     tracemalloc.start()
     before, _ = tracemalloc.get_traced_memory()
-    coordinate(count)
+    coordinate(plan(count, ROUNDS, known=True), DEVICES)
     after, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     say(f"{count:>7} jobs: {(after - before) / count:.0f} bytes a job left at the end, {peak / count:.0f} at the peak")
@@ -222,7 +46,7 @@ def store(count: int) -> None:
     """The client's part: decode what the host says and store it, each job in its own transaction."""
     devices = [report(number) for number in range(DEVICES)]
     cases = [case(number) for number in range(count // ROUNDS)]
-    jobs = [Job(case=one, device_class="Simulated-1G", round=1 + number) for number in range(ROUNDS) for one in cases]
+    jobs = plan(count, ROUNDS, known=True)
     lines = [
         msgspec.json.encode(Result(result=result(job, devices[number % DEVICES], MEAN_S)))
         for number, job in enumerate(jobs)
@@ -249,6 +73,6 @@ def say(text: str) -> None:
 
 if __name__ == "__main__":
     for wanted in [int(word) for word in sys.argv[1:]] or [1_000, 10_000, 100_000]:
-        coordinate(wanted)
+        dispatch(wanted)
     memory(20_000)
     store(STORED)

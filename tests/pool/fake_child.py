@@ -87,6 +87,14 @@ def ecc(job):
     os._exit(STICKY_EXIT)
 
 
+def starved(job):
+    """Killed as by the system that is out of memory, which counts what it kills."""
+    held = b"x" * (int(job.case.params["mb"]) << 20)
+    Path(job.case.params["counter"]).write_text("oom 1\noom_kill 1\n")
+    os.kill(os.getpid(), signal.SIGKILL)
+    del held
+
+
 def stubborn(_job):
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     time.sleep(1000)
@@ -177,6 +185,7 @@ KERNELS = {
     "stubborn": stubborn,
     "stopped": lambda _: os.kill(os.getpid(), signal.SIGSTOP),
     "busy": busy,
+    "starved": starved,
     "killed": lambda _: os.kill(os.getpid(), signal.SIGKILL),
     "prints": prints,
     "half": half,

@@ -18,7 +18,7 @@ _SIZE = (f"--object-store-memory={128 << 20}", "--num-gpus=0")
 
 @dataclass
 class Nodes:
-    """The head and what has joined it. The head has no CPU for others to measure."""
+    """The head and what has joined it. The head has no CPU to measure on, unless it is asked to."""
 
     port: int
     environment: Mapping[str, str]
@@ -29,15 +29,15 @@ class Nodes:
     def address(self) -> str:
         return f"127.0.0.1:{self.port}"
 
-    def add_head(self) -> None:
+    def add_head(self, cpus: int = 0) -> None:
         """At the port, with nothing of an earlier head."""
         made = mkdtemp(dir=self.folder, prefix="h")
-        head = [*_START, "--head", f"--port={self.port}", "--num-cpus=0", *_SIZE, "--include-dashboard=false"]
+        head = [*_START, "--head", f"--port={self.port}", f"--num-cpus={cpus}", *_SIZE, "--include-dashboard=false"]
         self.joined["head"] = _started([*head, f"--temp-dir={made}"], self.environment)
 
-    def add(self, name: str, **extra: str) -> None:
-        """A node of one CPU; `extra` is part of the environment of its workers."""
-        command = [*_START, f"--address={self.address}", "--num-cpus=1", *_SIZE, f"--node-name={name}"]
+    def add(self, name: str, *options: str, **extra: str) -> None:
+        """A node of one CPU, unless `options` say otherwise; `extra` is part of the environment of its workers."""
+        command = [*_START, f"--address={self.address}", "--num-cpus=1", *_SIZE, f"--node-name={name}", *options]
         environment = {**self.environment, "NVIDIA_FAKE_CPU": name, **extra}
         self.joined[name] = _started(command, environment)
 

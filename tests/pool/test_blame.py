@@ -6,7 +6,9 @@ import pytest
 
 from perftrack.model import Status
 from perftrack.pool.blame import MAX_FAULTS, MAX_LOSSES, Decision, Ending, History, Party, classify, decide, describe
+from perftrack.pool.host_memory import Shortage
 
+OWN, OTHERS = Shortage(peak_bytes=13 << 30, total_bytes=24 << 30), Shortage(peak_bytes=9 << 30, total_bytes=24 << 30)
 KERNEL, SUITE, DEVICE, NODE, INFRA = Party.KERNEL, Party.SUITE, Party.DEVICE, Party.NODE, Party.INFRASTRUCTURE
 
 TABLE = [
@@ -27,6 +29,9 @@ TABLE = [
     (Ending(kind="signal", code=signal.SIGKILL, phase="time"), INFRA),
     (Ending(kind="signal", code=signal.SIGKILL, phase="import"), INFRA),
     (Ending(kind="signal", code=signal.SIGTERM, phase="time"), INFRA),
+    (Ending(kind="signal", code=signal.SIGKILL, phase="time", shortage=OWN), KERNEL),
+    (Ending(kind="signal", code=signal.SIGKILL, phase="import", shortage=OWN), SUITE),
+    (Ending(kind="signal", code=signal.SIGKILL, phase="time", shortage=OTHERS), INFRA),
     (Ending(kind="machine", said="the clock is stuck", phase="time"), INFRA),
     *[(Ending(kind="exit", code=86, cuda_error=code, phase="time"), DEVICE) for code in (46, 100, 214, 802)],
     (Ending(kind="device", said="busy"), DEVICE),

@@ -12,9 +12,10 @@ import pytest
 from perftrack.errors import PoolError
 from perftrack.measure.wire import Order
 from perftrack.model import Method, Status
-from perftrack.pool.blame import Party, classify
+from perftrack.pool.blame import Party, classify, describe
 from perftrack.pool.card import Card, CardSetup
 from perftrack.pool.child_process import Child, Limits
+from perftrack.pool.host_memory import HostMemory, here
 from perftrack.pool.lease import Doing, Finished, Lease, Lost
 
 LIMITS = Limits(start_s=20, silence_s=20, case_s=20, exit_s=5, reap_s=10)
@@ -36,8 +37,8 @@ def lease(make_job):
 
 @pytest.fixture
 def card(fake_child, tmp_path):
-    def make(limits=LIMITS, child=fake_child):
-        return Card(CardSetup(backend="cpu", cores=2, scratch=str(tmp_path), child=child, limits=limits))
+    def make(limits=LIMITS, child=fake_child, memory=None):
+        return Card(CardSetup(backend="cpu", cores=2, scratch=str(tmp_path), child=child, limits=limits), memory)
 
     return make
 
@@ -97,8 +98,24 @@ def test_a_talking_child_is_killed_at_the_limit_of_its_case(card, lease):
 
 def test_a_kill_from_outside_is_not_the_kernels_fault(card, lease):
     ending = run(card(), lease("killed"))["killed"]
-    assert (ending.kind, ending.code) == ("signal", signal.SIGKILL)
+    assert (ending.kind, ending.code, ending.shortage) == ("signal", signal.SIGKILL, None)
     assert classify(ending).party is Party.INFRASTRUCTURE
+
+
+@pytest.mark.parametrize(("mb", "party"), [(300, Party.KERNEL), (0, Party.INFRASTRUCTURE)])
+def test_who_used_the_memory_is_to_blame_where_the_system_had_none_left(card, lease, make_job, tmp_path, mb, party):
+    counter = tmp_path / "memory.events"
+    counter.write_text("oom 0\noom_kill 0\n")
+    memory = HostMemory(counter=str(counter), total_bytes=500 << 20)
+    ends = run(card(memory=memory), lease(make_job("starved", mb=mb, counter=str(counter)), "fine", "killed"))
+    assert ends["fine"].status is Status.OK
+    assert (ends["starved"].kind, ends["starved"].code) == ("signal", signal.SIGKILL)
+    assert ends["starved"].shortage.peak_bytes > mb << 20
+    assert classify(ends["starved"]).party is party
+    assert describe(ends["starved"]).startswith(
+        "the system ran out of memory and ended the process (it held at most 0."
+    )
+    assert ends["killed"].shortage is None, "the system has not counted this one"
 
 
 def test_prints_go_nowhere_and_do_no_harm(card, lease):
@@ -162,9 +179,19 @@ def test_a_broken_device_ends_the_lease(card, lease):
 
 
 def test_identify_says_which_device_or_why_not(card):
-    assert card().identify().device.uuid == "CPU-0"
+    assert card().identify().report.device.uuid == "CPU-0"
     with pytest.raises(PoolError, match="exit code 7"):
         card(child=("-c", "raise SystemExit(7)")).identify()
+
+
+def test_a_card_in_the_place_of_another_asks_for_the_device_only_where_it_may_be_another_one(card, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
+    before = card().identify()
+    mute = card(child=("-c", "raise SystemExit(7)"))
+    assert mute.take_over({}, before) == before
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4")
+    with pytest.raises(PoolError, match="exit code 7"):
+        mute.take_over({}, before)
 
 
 def test_exit_codes_are_right_where_sigchld_was_ignored(card, lease):
@@ -179,7 +206,7 @@ def test_a_child_sees_the_allow_list_only(card, monkeypatch):
     for name in ("RAY_AUTH_TOKEN", "PERFTRACK_DB", "AWS_SECRET_ACCESS_KEY", "TORCH_HOME", "OMP_NUM_THREADS"):
         monkeypatch.setenv(name, "1")
     monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", "0")
-    entries = card().identify().environment.entries
+    entries = card().identify().report.environment.entries
     seen = dict(line.split("=", 1) for line in str(entries["environment"]).splitlines())
     assert not [name for name in seen if name.startswith(("RAY_", "PERFTRACK", "AWS", "TORCH_"))]
     assert seen["NVIDIA_TF32_OVERRIDE"] == "0"
@@ -201,9 +228,10 @@ def test_a_child_dies_with_its_parent(fake_child, make_job, tmp_path):
         "import sys, os, pathlib, msgspec\n"
         "from perftrack.measure.wire import Order, Phase\n"
         "from perftrack.pool.child_process import Child, Limits\n"
+        "from perftrack.pool.host_memory import here\n"
         "order = msgspec.json.decode(sys.stdin.buffer.read(), type=Order)\n"
         f"with Child([sys.executable, *{fake_child!r}], order, dict(os.environ, CUDA_VISIBLE_DEVICES=''), "
-        "pathlib.Path('.'), Limits()) as child:\n"
+        "pathlib.Path('.'), Limits(), here()) as child:\n"
         "    for message in child.messages():\n"
         "        if isinstance(message, Phase) and message.what == 'time':\n"
         "            print(child.pid, flush=True)\n"
@@ -225,7 +253,7 @@ def test_a_child_dies_with_its_parent(fake_child, make_job, tmp_path):
 def test_leaving_a_child_early_ends_it(fake_child, make_job, tmp_path):
     order = Order(backend="cpu", jobs=(make_job("stubborn"),))
     environment = dict(os.environ, CUDA_VISIBLE_DEVICES="")
-    with Child([sys.executable, *fake_child], order, environment, tmp_path, LIMITS) as child:
+    with Child([sys.executable, *fake_child], order, environment, tmp_path, LIMITS, here()) as child:
         next(child.messages())
         assert alive(child.pid)
     assert not alive(child.pid)

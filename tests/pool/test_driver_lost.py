@@ -103,11 +103,13 @@ def test_a_killed_driver_and_a_lost_head_cost_the_jobs_at_hand_only(nodes, clust
 
     process = run.start("--resume", "latest")
     run.wait_for_more(process)
+    host = host_of(process)
+    os.kill(host, signal.SIGSTOP)  # it shall not give the head up before there is one again
     nodes.kill("head")
-    nodes.add_head()
+    nodes.add_head(cpus=1)
+    os.kill(host, signal.SIGCONT)
     assert_head_blamed(process, nodes, "has been restarted and does not know this run")
 
-    nodes.add("b")
     process = run.start("--resume", "latest")
     run.wait_for_more(process)
     nodes.kill("head")
@@ -120,6 +122,13 @@ def test_a_killed_driver_and_a_lost_head_cost_the_jobs_at_hand_only(nodes, clust
     fine = Counter((one.case_key, one.round) for one in attempts if one.status is Status.OK)
     assert fine == {(f"good[n={n}]", number): 1 for n in range(1, CASES + 1) for number in range(1, ROUNDS + 1)}
     assert {one.status for one in attempts} <= {Status.OK, Status.INFRA}
+
+
+def host_of(process):
+    """The pool host of a command."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    (host,) = [pid for pid in children if b"pool.host" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    return int(host)
 
 
 def assert_head_blamed(process, nodes, how):

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from perftrack.errors import PoolError, UsageError
 from perftrack.model import JobResult, Status
 from perftrack.pool.client import Pool, resolve_address
-from perftrack.pool.talk import Progress
+from perftrack.pool.talk import Note, Progress
 from perftrack.revision import Repository
 
 
@@ -125,6 +126,20 @@ def test_a_job_that_kills_its_card_is_found_out_and_the_others_are_done(pool, ma
     *before, final = [result.status for result in attempts["fine"]]
     assert final is Status.OK
     assert set(before) <= {Status.INFRA}
+
+
+def test_a_driver_that_is_cut_off_for_a_while_loses_nothing_and_blames_nobody(pool, make_job):
+    """To Ray a process that is stopped is one whose network is gone."""
+    events = []
+    for event in pool.run([make_job("slow", seconds=0.2, i=i) for i in range(8)]):
+        if not events:
+            os.kill(pool._host.pid, signal.SIGSTOP)
+            threading.Timer(3.0, os.kill, (pool._host.pid, signal.SIGCONT)).start()
+        events.append(event)
+    results = [event for event in events if isinstance(event, JobResult)]
+    assert sorted(one.case_key for one in results) == sorted(f"slow[i={i},seconds=0.2]" for i in range(8))
+    assert {(one.status, one.attempt) for one in results} == {(Status.OK, 1)}
+    assert [event for event in events if isinstance(event, Note)] == []
 
 
 def test_a_class_without_a_card_is_infra(pool, make_job):

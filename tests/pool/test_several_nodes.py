@@ -29,7 +29,7 @@ def pool(nodes, fake_child, monkeypatch):
         suite_paths=(),
         methods={},
         seed=7,
-        case_timeout_s=60,
+        case_timeout_s=600,  # a node may take its time to join
         child=fake_child,
     ) as pool:
         yield pool

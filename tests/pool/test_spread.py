@@ -70,10 +70,10 @@ def test_every_job_is_dealt_once_and_no_move_worth_it_is_left(costs, loads, data
     assert sorted(number for mine in dealt.values() for number in mine) == list(range(len(costs)))
     assert all(mine == sorted(mine) for mine in dealt.values()), "in their order"
     ends = {uuid: busy[uuid] + sum(costs[number] for number in mine) for uuid, mine in dealt.items()}
-    last, first = max(ends, key=ends.get), min(ends, key=ends.get)
-    gap = ends[last] - ends[first]
-    gains = [min(costs[number], gap - costs[number]) for number in dealt[last]]
-    assert all(gain < WORTH_S + 1e-6 for gain in gains)
+    gap = max(ends.values()) - min(ends.values())
+    lasts = [uuid for uuid, end in ends.items() if end > max(ends.values()) - 1e-6]
+    gains = [[min(costs[number], gap - costs[number]) for number in dealt[uuid]] for uuid in lasts]
+    assert any(all(gain < WORTH_S + 1e-6 for gain in each) for each in gains), "of one of those that end last"
 
 
 def test_one_device_does_everything():
