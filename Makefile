@@ -49,6 +49,7 @@ bench-kill: venv  ## kill a writer at KILLS random moments, on SQLite and Postgr
 bench-web: venv  ## what the web pages take over 500 cases x 5,000 commits x 8 device classes; makes a file of some GB
 	$(BIN)/python tests/bench/web_at_scale.py build build/web.db
 	$(BIN)/python tests/bench/web_at_scale.py pages build/web.db
+	$(BIN)/python tests/bench/web_at_scale.py browser build/web.db
 	$(BIN)/python tests/bench/web_at_scale.py readers build/web.db
 
 docs: venv  ## the site of docs/ and of every command, in build/docs; a warning is an error

@@ -7,7 +7,7 @@ A row is a mapping from column name to value. Columns that are references (`…_
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from enum import Enum
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -79,17 +79,26 @@ def _interval_columns(name: str, interval: Interval | None) -> dict[str, float |
 
 def _struct(kind: type[T], row: Row, **given: Any) -> T:
     """The inverse of `_columns`; `given` are the fields that no column of their own holds."""
-    fields = dict(given)
-    for name in kind.__struct_fields__:
-        if name in given:
-            continue
-        value = row[name]
-        if name in _fields(kind, bool):
-            value = bool(value)
-        elif name in _fields(kind, Interval) and value is not None:
-            value = Interval(value, row[f"{name}_low"], row[f"{name}_high"])
-        fields[name] = value
+    plain, flags, intervals = _stored(kind, tuple(given))
+    fields = {name: row[name] for name in plain} | given
+    for name in flags:
+        fields[name] = bool(row[name])
+    for name in intervals:
+        point = row[name]
+        fields[name] = None if point is None else Interval(point, row[f"{name}_low"], row[f"{name}_high"])
     return msgspec.convert(fields, kind)
+
+
+@cache
+def _stored(kind: type[msgspec.Struct], given: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    """Names of the fields that are columns as they are, of flags, and of intervals."""
+    names = [name for name in kind.__struct_fields__ if name not in given]
+    flags, intervals = _fields(kind, bool), _fields(kind, Interval)
+    return (
+        tuple(name for name in names if name not in flags | intervals),
+        tuple(name for name in names if name in flags),
+        tuple(name for name in names if name in intervals),
+    )
 
 
 def _decoded(text: str, kind: Any) -> Any:
@@ -129,8 +138,13 @@ def resources_row(used: Resources) -> dict[str, Any]:
 
 
 def resources(row: Row) -> Resources:
-    """From the columns of `resources` in a joined row."""
-    return _struct(Resources, row)
+    """From the columns of `resources` in a joined row; equal ones are one value, since they repeat."""
+    return _resources(*(row[name] for name in Resources.__struct_fields__))
+
+
+@lru_cache(maxsize=4096)
+def _resources(*values: Any) -> Resources:
+    return msgspec.convert(dict(zip(Resources.__struct_fields__, values, strict=True)), Resources)
 
 
 def case_row(case: Case) -> dict[str, Any]:

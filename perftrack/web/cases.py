@@ -11,12 +11,13 @@ from perftrack import chart
 from perftrack.declare import NEVER_GATED
 from perftrack.errors import UsageError
 from perftrack.foreign import plain
-from perftrack.pipeline.life import rows as regression_rows
+from perftrack.judge.life import Regression
+from perftrack.pipeline.life import rows_of as regression_rows
 from perftrack.pipeline.reports import histories_of, newest_histories
 from perftrack.report import tables, words
 from perftrack.report.commands import measure_again
 from perftrack.report.segments import borders, segments
-from perftrack.report.value import History, HistoryPoint, RegressionRow, Segment
+from perftrack.report.value import History, HistoryPoint, Segment
 from perftrack.store import Store, overview
 from perftrack.store.glob import matching
 from perftrack.store.overview import SeriesName
@@ -154,7 +155,7 @@ def case(store: Store, query: Query) -> Page:
         raise UsageError(
             f"the store has no results of the variant {variant!r} of {name!r} on {', '.join(chosen.items)}"
         )
-    known = [row for row in regression_rows(store, everything=True) if _concerns(row, name, suite, device)]
+    concerned = [one for one in store.regressions() if _concerns(one, name, suite, device)]
     return Page(
         template="case.html.j2",
         title=name or "(a case without a name)",
@@ -163,7 +164,7 @@ def case(store: Store, query: Query) -> Page:
         rows=[row for one in shown for row in _rows(one)],
         extra={
             "charts": [_chart(one) for one in shown],
-            "regressions": known,
+            "regressions": regression_rows(concerned, everything=True),
             "suites": sorted({one for one, _ in places}),
             "devices": sorted({one for _, one in places}),
             "part": chosen,
@@ -185,8 +186,10 @@ def _on(store: Store, name: str, suite: str, device_class: str, variant: str, la
     return [one for one in found if suite in ("", one.suite) and one.device_class == device_class]
 
 
-def _concerns(row: RegressionRow, case: str, suite: str, device: str) -> bool:
-    return device in ("", row.device_class) and any(one.case == case and suite in ("", one.suite) for one in row.cases)
+def _concerns(one: Regression, case: str, suite: str, device: str) -> bool:
+    return device in ("", one.device_class) and any(
+        each.case.case_key == case and suite in ("", each.case.suite) for each in one.sightings
+    )
 
 
 def _rows(series: History) -> list[tuple[Any, ...]]:

@@ -1,5 +1,6 @@
 """`perftrack serve`: the site on a port of this machine."""
 
+import gc
 import importlib.util
 import logging
 import socket
@@ -42,9 +43,20 @@ def serve(store: Store, *, host: str, port: int, token: str | None, say: Callabl
             proxy_headers=False,
             lifespan="off",
         )
+        collect_seldom()
         # to be interrupted is how it ends
         with suppress(KeyboardInterrupt):
             uvicorn.Server(config).run(sockets=[listener])
+
+
+def collect_seldom() -> None:
+    """Look for cycles after fifty thousand new objects: a page makes as many, hardly any in cycles.
+
+    By default Python looks a hundred times as often, which took a third of the time of a page of 4,000 rows.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 def listening(host: str, port: int) -> socket.socket:

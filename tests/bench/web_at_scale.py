@@ -2,15 +2,18 @@
 
     python tests/bench/web_at_scale.py build FILE [CASES COMMITS CLASSES]
     python tests/bench/web_at_scale.py pages FILE
+    python tests/bench/web_at_scale.py browser FILE
     python tests/bench/web_at_scale.py readers FILE [READERS]
 
 `build` writes two runs through the store, and copies the rows of the second for every further commit inside SQLite,
 with other times. `pages` asks the application itself in this process and prints CPU and wall seconds of each answer.
+`browser` opens them in Chromium, from `perftrack serve`: seconds to the first byte and to the picture.
 `readers` starts `perftrack serve` and reads its pages from so many threads at once, each two of them.
 """
 # ruff: noqa: T201, S310, S608, E402 - a script that prints, asks its own server, and has no foreign names
 
 import resource
+import shutil
 import signal
 import sqlite3
 import statistics
@@ -172,8 +175,10 @@ def pages(file: Path) -> None:
     """CPU and wall seconds of every page, the second time it is asked, and of its size."""
     from starlette.testclient import TestClient
 
+    from perftrack.web.serve import collect_seldom
     from perftrack.web.server import application
 
+    collect_seldom()
     with Store.open(str(file)) as store, TestClient(application(store), base_url="http://localhost") as client:
         print(f"{'CPU s':>7} {'wall s':>7} {'KiB':>7}  page")
         for path in paths(store):
@@ -185,6 +190,33 @@ def pages(file: Path) -> None:
             wrong = "" if answer.status_code == 200 else f"  {answer.status_code} {answer.text[:200]}"
             print(f"{cpu:7.2f} {wall:7.2f} {len(answer.content) / 1024:7.0f}  {path}{wrong}", flush=True)
     said(f"most memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
+
+
+def browser(file: Path) -> None:
+    """Seconds from the asking of each page to its first byte, to the first that is painted, and of drawing alone."""
+    from playwright.sync_api import sync_playwright
+
+    with Store.open(str(file)) as store:
+        asked = [path for path in paths(store) if "." not in path.partition("?")[0]]
+    command = [sys.executable, "-m", "perftrack", "serve", "--port", "0", "--db", str(file)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server, sync_playwright() as playwright:
+        address = server.stdout.readline().split()[0].rstrip("/")
+        chromium = playwright.chromium.launch(
+            executable_path=shutil.which("chromium") or shutil.which("google-chrome"), args=["--no-sandbox"]
+        )
+        page = chromium.new_page(viewport={"width": 1280, "height": 1000})
+        print(f"{'byte s':>7} {'seen s':>7} {'drawn s':>7}  page")
+        for path in asked:
+            page.goto(address + path)  # as `pages`: the second time counts
+            page.goto(address + path)
+            page.screenshot()  # the pages forbid what waits for a condition; this waits for the painting
+            byte, seen = page.evaluate(
+                "[performance.getEntriesByType('navigation')[0].responseStart / 1000,"
+                " performance.getEntriesByName('first-contentful-paint')[0].startTime / 1000]"
+            )
+            print(f"{byte:7.2f} {seen:7.2f} {seen - byte:7.2f}  {path}", flush=True)
+        chromium.close()
+        server.send_signal(signal.SIGINT)
 
 
 def readers(file: Path, count: int) -> None:
@@ -238,5 +270,7 @@ if __name__ == "__main__":
         build(Path(where), *(list(map(int, numbers)) or [500, 5000, 8]))
     elif what == "pages":
         pages(Path(where))
+    elif what == "browser":
+        browser(Path(where))
     else:
         readers(Path(where), *(list(map(int, numbers)) or [50]))
