@@ -67,13 +67,14 @@ class _Batch:
             return 0
         attempts = [self._attempt_row(key) for key in self._new]
         results = self._results()
+        used = self._resources  # here, since it may write, and inside a transaction no other can begin
 
         def work(connection: sa.Connection) -> int:
             numbers = insert_new(connection, job_attempt, _KEY, attempts)
             if len(numbers) < len(attempts):  # another writer was faster
                 self._refuse_conflicts(self._stored(connection))
             fresh = [(numbers[key], self._attempts[key][1]) for key in self._new if key in numbers]
-            measurements = measured.measurement_rows(fresh, self._resources)
+            measurements = measured.measurement_rows(fresh, used)
             insert_tuples(connection, measurement, measured.MEASUREMENT, measurements, tail=_IGNORED)
             insert_tuples(connection, sample, measured.SAMPLE, measured.sample_rows(fresh), tail=_IGNORED)
             results.new(connection).insert(connection)

@@ -69,6 +69,22 @@ def test_what_goes_in_comes_out(store):
     assert {point.baseline for point in store.history("sum[n=1]")} == {""}
 
 
+def test_code_that_no_answer_has_is_stored_too(store):
+    new = run(base=None)
+    store.begin_run(new)
+    one = job()
+    ((result, card),) = one.attempts
+    (head,) = result.measurements
+    first = msgspec.structs.replace(head, side="base", resources=build.RESOURCES)
+    attempt = msgspec.structs.replace(result, measurements=(head, first))
+    assert store.add_finished(new.uid, [msgspec.structs.replace(one, attempts=((attempt, card),))]) == 1
+    (stored,) = store.jobs(new.uid)
+    assert {each.side: each.resources for each in stored.measurements} == {
+        "head": head.resources,
+        "base": build.RESOURCES,
+    }
+
+
 def test_a_repeat_is_a_no_op_and_other_content_an_error(store):
     new = run(base=None)
     store.begin_run(new)
