@@ -127,6 +127,10 @@ class Dimension:
         at = self._names.index(name)
         return [row[at] for row in self.rows]
 
+    def ids(self) -> npt.NDArray[np.int64]:
+        """The number of each row; of its place -1, for nothing, it is -1 too."""
+        return np.array([*(row[0] for row in self.rows), -1], np.int64)
+
     def floats(self, name: str) -> numbers.Floats:
         """Of each result; NaN for NULL."""
         return np.array([*self.values(name), None], np.float64)[self.place]

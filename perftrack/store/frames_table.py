@@ -4,6 +4,7 @@ What it gives is what `frames_results` gives in parts; a test compares the two.
 """
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -63,12 +64,20 @@ class _Table:
         self._order = self._sorted()
 
     def frame(self) -> pd.DataFrame:
-        columns = {name: self._column(name, frames_columns.RESULTS[name]) for name in self._wanted}
+        columns: dict[str, Any] = {}
+        left = Counter(of for name in self._wanted for of in _sources(name))
+        for name in self._wanted:
+            columns[name] = self._column(name, frames_columns.RESULTS[name])
+            for of in _sources(name):
+                left[of] -= 1
+                if not left[of]:  # it and the column made of it would be in memory at once for all columns
+                    self._values.numbers.pop(of, None)
         return pd.DataFrame(columns, index=pd.RangeIndex(len(self._order)), copy=False)
 
     @property
     def series(self) -> Places:
-        return numbers.ids(self._values.numbers["series_id"][self._order])
+        of = self._values.table("series_id")
+        return of.ids()[of.place[self._order]]
 
     def _sorted(self) -> Places:
         """Topological; then oldest measurement first, by series, head before base."""
@@ -102,6 +111,11 @@ def _value(name: str) -> str:
     return frames_columns.RENAMED.get(name, name)
 
 
+def _sources(name: str) -> tuple[str, ...]:
+    """Columns of numbers that a column is made of, as far as it has its own."""
+    return NEEDED.get(_value(name), (_value(name),))
+
+
 def facts(wanted: Sequence[str]) -> sa.Select[*tuple[Any, ...]]:
     """The numbers that the wanted columns need, one row a result, in no order."""
     selected: dict[str, sa.ColumnElement[Any]] = {name: result.c[name] for name in KEY}
@@ -113,7 +127,7 @@ def facts(wanted: Sequence[str]) -> sa.Select[*tuple[Any, ...]]:
         elif name in _OWNER:
             selected[_OWNER[name]] = result.c[_OWNER[name]]
         elif name != "message":
-            selected |= {of: result.c[of] for of in NEEDED.get(_value(name), (_value(name),))}
+            selected |= {of: result.c[of] for of in _sources(name)}
     question = sa.select(*(column.label(name) for name, column in selected.items())).select_from(result)
     finds = {"verdict", "cause", "accuracy"} & set(wanted)
     beside = set(steps.VECTORISATION) & set(wanted)

@@ -35,6 +35,8 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
 }
 """Value → columns of `result` that it is made of; all others are columns themselves."""
 
+_AT_ONCE = 1 << 16
+_SIDE = (1 << 32) - 1
 _POWERS = np.array([10.0**power for power in range(narrow.LAST_POWER + 1)])
 
 
@@ -45,13 +47,13 @@ class Values:
         self._store = store
         self._where = where
         self.numbers = numbers.fetch(store, question.where(*where))
-        self._tables: dict[str, Dimension] = {}
+        self._tables = {number: Dimension(store, TABLES[number], self.numbers.pop(number)) for number in KEY}
         self._extra_names = set(narrow.EXTRA) & set(names)
 
     def table(self, number: str) -> Dimension:
         """The small table that a column of row numbers names."""
         if number not in self._tables:
-            self._tables[number] = Dimension(self._store, TABLES[number], self.numbers[number])
+            self._tables[number] = Dimension(self._store, TABLES[number], self.numbers.pop(number))
         return self._tables[number]
 
     def value(self, name: str) -> Floats:
@@ -86,18 +88,25 @@ class Values:
 
     def _baseline_s(self) -> Floats:
         """The time of the baseline variant on the same side of the same run."""
-        ids, sides = (numbers.ids(self.numbers[name]) for name in KEY)
-        series = self.table("series_id")
-        of = np.array([*series.values("baseline_id"), -1], np.int64)[series.place]
-        keys, times = self._own_keys, self.numbers["time_s"]
-        if missing := sorted(set(series.values("baseline_id")) - set(numbers.distinct(ids)) - {-1}):
-            others = numbers.fetch(self._store, _TIMES.where(_of(missing, numbers.distinct(sides))))
+        series, own, times = self.table("series_id"), self._own_keys, self.numbers["time_s"]
+        of = np.array([*series.values("baseline_id"), -1], np.int64)
+        keys = own
+        if missing := sorted({*of.tolist()} - {row[0] for row in series.rows} - {-1}):
+            sides = [row[0] for row in self.table("run_side_id").rows]
+            others = numbers.fetch(self._store, _TIMES.where(_of(missing, sides)))
             keys = np.concatenate([keys, _keys(*(numbers.ids(others[name]) for name in KEY))])
             times = np.concatenate([times, others["time_s"]])
-        found = np.full(len(ids), np.nan)
-        at, known = _matched(keys, _keys(of, sides))
-        found[at] = times[known]
-        return np.where(np.isnan(self.numbers["time_s"]), np.nan, found)
+        order = np.argsort(keys, kind="stable")
+        keys = keys[order]
+        found = np.full(len(own), np.nan)
+        for start in range(0, len(own), _AT_ONCE):  # of a million rows at once, each step here is 8 MB
+            part = slice(start, start + _AT_ONCE)
+            wanted = _keys(of[series.place[part]], own[part] & _SIDE)
+            at = keys.searchsorted(wanted).clip(max=len(keys) - 1)
+            known = np.flatnonzero(keys[at] == wanted)
+            found[part][known] = times[order[at[known]]]
+        found[np.isnan(self.numbers["time_s"])] = np.nan
+        return found
 
     @cached_property
     def _extras(self) -> tuple[Places, dict[str, Floats]]:
@@ -120,7 +129,8 @@ class Values:
 
     @cached_property
     def _own_keys(self) -> Keys:
-        return _keys(*(numbers.ids(self.numbers[name]) for name in KEY))
+        series, sides = (self._tables[number] for number in KEY)
+        return _keys(series.ids()[series.place], sides.ids()[sides.place])
 
 
 _TIMES = sa.select(*(result.c[name] for name in KEY), result.c.time_s)
