@@ -250,6 +250,7 @@ class Child:
             return False
         _, status, usage = os.wait4(pid, 0)  # the object's own `wait` does not tell what it used
         self._process.returncode = os.waitstatus_to_exitcode(status)
+        # never less than what this process held when it began the child: the system lets a count go on over `exec`
         self._peak_bytes = usage.ru_maxrss * 1024
         return True
 
