@@ -116,7 +116,9 @@ def test_who_used_the_memory_is_to_blame_where_the_system_had_none_left(card, le
     assert (ends["starved"].kind, ends["starved"].code) == ("signal", signal.SIGKILL)
     assert ends["starved"].shortage.peak_bytes > mb << 20
     assert classify(ends["starved"]).party is party
-    assert describe(ends["starved"]).startswith("the system ran out of memory and ended the process (it held at most ")
+    held, of = (size / 2**30 for size in (ends["starved"].shortage.peak_bytes, memory.total_bytes))
+    said = f"the system ran out of memory and ended the process (it held at most {held:.1f} of {of:.1f} GiB"
+    assert describe(ends["starved"]).startswith(said)
     assert ends["killed"].shortage is None, "the system has not counted this one"
 
 
