@@ -19,9 +19,10 @@ It is sequential: what is the same after `EARLY_ROUNDS` fresh ones stops there, 
 corrected for. A slowdown is never clear before the last round: that is what the guard against two modes needs.
 
 What it costs a slowdown that is alone among m suspects: with five fresh rounds of spread s and 1 % / m, the half-width
-is 2.1 s for one suspect, 3.9 s for ten and 5.8 s for fifty; less where others are slow too. At the 0.12 % measured on an H200 a change of twice the minimum effect of 2 % is
-never missed; at s = 0.5 % among ten suspects a change of 5 % is found in more than 99 of 100. A change of exactly the
-minimum effect is found in half of the cases, by definition of a minimum. The tests simulate all of this.
+is 2.1 s for one suspect, 3.9 s for ten and 5.8 s for fifty; less where others are slow too. At the 0.12 % measured on
+an H200 a change of twice the minimum effect of 2 % is never missed; at s = 0.5 % among ten suspects a change of 5 % is
+found in more than 99 of 100. A change of exactly the minimum effect is found in half of the cases, by definition of a
+minimum. The tests simulate all of this.
 """
 
 from collections.abc import Collection, Iterable, Sequence
