@@ -68,12 +68,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Where `--base auto` looks for the merge-base; found by itself when absent."""
     rounds: int = 3
     confirm_rounds: int = 5
+    confirm_minutes: float = 30.0
+    """Time of the second look: the most urgent suspects whose fresh rounds fit into it are measured again."""
     case_timeout: float = 120.0
     """Seconds one case may take in one round."""
     sweeps: dict[str, Sweep] = {}
 
     def __post_init__(self) -> None:
-        for name, low in (("rounds", 1), ("confirm_rounds", 2), ("case_timeout", 1)):
+        for name, low in (("rounds", 1), ("confirm_rounds", 2), ("confirm_minutes", 0), ("case_timeout", 1)):
             value = getattr(self, name)
             if value < low:
                 raise ValueError(f"`{name.replace('_', '-')}` is {value}; it must be at least {low}")

@@ -366,6 +366,8 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     rounds: int = 3
     confirm_rounds: int = 5
     """0: nothing is looked at again, so nothing is red."""
+    confirm_s: float = 1800.0
+    """What the second look may take by what its jobs took before; suspects beyond it stay suspects."""
     suite_paths: tuple[str, ...] = ("suites",)
     methods: dict[Backend, Method] = {}
     case_timeout_s: float = 120.0

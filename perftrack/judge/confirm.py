@@ -39,6 +39,9 @@ FAMILY_ALPHA = 0.01
 EARLY_ROUNDS = 3
 """Fresh rounds after which a case that shows no change is left alone."""
 
+NO_TIME = "not looked at again"
+"""How the message of a suspect begins for which the second look had no time."""
+
 _MOVED = (Verdict.SLOWER, Verdict.FASTER)
 _BROKEN = (Verdict.FAILED, Verdict.WRONG)
 _UNMEASURED = (Verdict.MISSING, Verdict.UNSTABLE, Verdict.REMOVED, Verdict.NEW)

@@ -12,7 +12,7 @@ import msgspec
 
 from perftrack.declare import NEVER_GATED
 from perftrack.errors import IncompleteError, PoolError, StoppedError, StoreAwayError
-from perftrack.judge.confirm import EARLY_ROUNDS, FAMILY_ALPHA, Key, key, settle, suspects, unclear
+from perftrack.judge.confirm import EARLY_ROUNDS, FAMILY_ALPHA, NO_TIME, Key, key, settle, suspects, unclear
 from perftrack.judge.paired import compare
 from perftrack.judge.summary import summarize
 from perftrack.judge.value import Finding, Summary
@@ -260,33 +260,58 @@ class Execution:
 
     def _confirm(self, pool: Pool, pairs: Sequence[Pair], findings: list[Finding]) -> list[Finding]:
         """Look again at suspects, in fresh rounds only; one is enough to tell what is broken from what is flaky."""
-        if not self.run.options.confirm_rounds:
+        options = self.run.options
+        if not options.confirm_rounds:
             return findings
-        doubtful: dict[tuple[str, str, str], bool] = {}
+        rounds = range(options.rounds + 1, options.rounds + 1 + options.confirm_rounds)
         told = [name for name, one in self.told.items() if one.stands_out]
-        for one in suspects(findings, told):
-            identity = (one.suite, one.case_key, one.device_class)
-            doubtful[identity] = doubtful.get(identity, False) or one.verdict not in (Verdict.FAILED, Verdict.WRONG)
-        again = [pair for pair in pairs if pair.identity in doubtful]
+        chosen = suspects(findings, told)
+        timed: dict[Identity, bool] = {}
+        for one in chosen:
+            identity = key(one)[:3]
+            timed[identity] = timed.get(identity, False) or one.verdict not in (Verdict.FAILED, Verdict.WRONG)
+        by_identity = {pair.identity: pair for pair in pairs}
+        suspected = [by_identity[one] for one in timed if one in by_identity]
+        again = self._in_time(suspected, {one: len(rounds) if timed[one] else 1 for one in timed})
+        if left := {pair.identity for pair in suspected}.difference(pair.identity for pair in again):
+            findings = self._left_out(findings, {key(one) for one in chosen if key(one)[:3] in left})
         if not again:
             return findings
-        timed = [pair for pair in again if doubtful[pair.identity]]
-        broken = [pair for pair in again if not doubtful[pair.identity]]
-        first = self.run.options.rounds
-        rounds = range(first + 1, first + 1 + self.run.options.confirm_rounds)
-        if timed:
-            self.talk.say(f"confirm {len(timed)} of {len(pairs)} cases in up to {len(rounds)} fresh rounds")
+        doubtful = [pair for pair in again if timed[pair.identity]]
+        broken = [pair for pair in again if not timed[pair.identity]]
+        if doubtful:
+            self.talk.say(f"confirm {len(doubtful)} of {len(pairs)} cases in up to {len(rounds)} fresh rounds")
         if broken:
             self.talk.say(f"confirm {len(broken)} of {len(pairs)} cases that failed or were wrong in a fresh round")
-        seen = {one: results[-1].device_uuid for one, results in self._grouped(range(1, first + 1)).items()}
-        turns = plan.other_devices_first(again, self.devices, seen)
+        first = self._grouped(range(1, rounds[0]))
+        turns = plan.other_devices_first(again, self.devices, {k: v[-1].device_uuid for k, v in first.items()})
         early = rounds[:EARLY_ROUNDS]
-        jobs = [*self._left(timed, early, turns), *self._left(broken, early[:1], turns)]
+        jobs = [*self._left(doubtful, early, turns), *self._left(broken, early[:1], turns)]
         self._run_jobs(pool, "confirm", jobs)
         looked = settle(findings, self._judge(again, early), told, alpha=self.alpha)
-        goes_on = unclear(looked, {key(one) for one in suspects(findings, told)})
-        self._run_jobs(pool, "confirm", self._left([one for one in timed if one.identity in goes_on], rounds, turns))
+        goes_on = unclear(looked, {key(one) for one in chosen})
+        self._run_jobs(pool, "confirm", self._left([p for p in doubtful if p.identity in goes_on], rounds, turns))
         return settle(findings, self._judge(again, rounds), told, alpha=self.alpha)
+
+    def _in_time(self, suspected: Sequence[Pair], rounds: Mapping[Identity, int]) -> list[Pair]:
+        """Of the suspects, most urgent first, those that the second look has time for."""
+        known = self.store.costs(self.run.repo)
+        costs = {pair.identity: (2 if pair.base else 1) * known.get(pair.identity, 0.0) for pair in suspected}
+        first = self._grouped(range(1, 1 + self.run.options.rounds))
+        costs |= {identity: min(job.wall_s for job in jobs) for identity, jobs in first.items()}
+        wanted = [(pair, rounds[pair.identity]) for pair in suspected]
+        return plan.within(self.run.options.confirm_s, wanted, costs, self.devices)
+
+    def _left_out(self, findings: Iterable[Finding], left: AbstractSet[Key]) -> list[Finding]:
+        """The findings, where some suspects are not looked at again and stay what they are."""
+        note = f"{NO_TIME}: {self.run.options.confirm_s / 60:g} minutes (`confirm-minutes`) hold no more"
+        self.talk.say(f"confirm {counted(len(left), 'suspect')} {note}")
+        return [
+            msgspec.structs.replace(one, message="; ".join(filter(None, (one.message, note))))
+            if key(one) in left
+            else one
+            for one in findings
+        ]
 
     def _summaries(self, pairs: Sequence[Pair], rounds: range) -> list[Summary]:
         groups = self._grouped(rounds)

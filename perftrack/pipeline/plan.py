@@ -100,6 +100,28 @@ def jobs(
     ]
 
 
+def within(
+    seconds: float,
+    wanted: Iterable[tuple[Pair, int]],
+    costs: Mapping[tuple[str, str, str], float],
+    devices: Sequence[Device],
+) -> list[Pair]:
+    """The first of `wanted` whose rounds fit into the time, in each device class; one always does.
+
+    `wanted`: pairs, each with its number of rounds. `costs`: seconds of a job of each pair. The jobs of a class are
+    shared by its devices.
+    """
+    spent: dict[str, float] = {}
+    fit: list[Pair] = []
+    for pair, rounds in wanted:
+        alike = sum(device.device_class == pair.device_class for device in devices)
+        before = spent.get(pair.device_class, 0.0)
+        spent[pair.device_class] = after = before + rounds * costs.get(pair.identity, 0.0) / max(alike, 1)
+        if not before or after <= seconds:
+            fit.append(pair)
+    return fit
+
+
 def other_devices_first(
     wanted: Iterable[Pair], devices: Sequence[Device], seen: Mapping[tuple[str, str, str], str]
 ) -> dict[tuple[str, str, str], list[str]]:

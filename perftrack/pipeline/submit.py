@@ -85,6 +85,7 @@ def _options(request: Request, settings: config.Settings) -> RunOptions:
         device=request.device,
         rounds=rounds,
         confirm_rounds=settings.confirm_rounds,
+        confirm_s=60 * settings.confirm_minutes,
         suite_paths=settings.suites,
         methods={"cuda": make("cuda"), "cpu": make("cpu")},
         case_timeout_s=settings.case_timeout,

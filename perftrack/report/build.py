@@ -8,6 +8,7 @@ from typing import Any
 
 from perftrack import stats
 from perftrack.declare import NEVER_GATED
+from perftrack.judge.confirm import NO_TIME
 from perftrack.judge.life import Kind, Regression, State, case_of
 from perftrack.judge.value import Finding, Summary
 from perftrack.model import Accuracy, Backend, Case, Device, Method, Revision, Run, Status, Verdict
@@ -57,7 +58,7 @@ def build(
     (those the run says something of, as they stand at `now_us`) have as acknowledged, invalid or infra. Else
     INCOMPLETE (exit 4) for the reasons in `incomplete` (what the caller knows: no base although one was asked for, a
     suite that cannot be imported), or when nothing was measured, a device class has less than 95 % of its answers,
-    something is missing, a suspected slowdown was not measured again, or the run was interrupted. Else GREEN (exit 0).
+    something is missing, a suspect was not measured again, or the run was interrupted. Else GREEN (exit 0).
 
     An error that grew within the tolerance changes neither: it is a row of `accuracy`.
     """
@@ -134,7 +135,10 @@ def _reasons(run: Run, lines: Sequence[DeviceLine], rows: Sequence[Row]) -> list
     missing = sum(row.verdict is Verdict.MISSING for row in rows)
     if missing:
         reasons.append(f"{missing} missing")
-    suspected = sum(row.verdict is Verdict.SLOWER and not row.confirmed for row in rows)
+    left = sum(NO_TIME in row.message for row in rows)
+    if left:
+        reasons.append(f"{words.counted(left, 'suspect')} {NO_TIME}")
+    suspected = sum(row.verdict is Verdict.SLOWER and not row.confirmed and NO_TIME not in row.message for row in rows)
     if suspected:
         reasons.append(f"{suspected} suspected of being slower, not confirmed by fresh rounds")
     return reasons

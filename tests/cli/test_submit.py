@@ -67,6 +67,22 @@ def test_a_faster_baseline_is_said_and_is_not_red(changed):
     assert "because unfused got" in row["message"]
 
 
+def test_what_the_second_look_has_no_time_for_stays_a_suspicion(repo, run, files):
+    hurried = "confirm-rounds = 2\nconfirm-minutes = 0\n"
+    repo.commit("base", {**files, "pyproject.toml": files["pyproject.toml"].replace("confirm-rounds = 3\n", hurried)})
+    slow = files["code_under_test.py"].replace(CLAMP, REDUNDANT)
+    repo.commit("changes", {"code_under_test.py": slow, "other_code.py": slow})
+    done, report = submit(run, "--rounds", "2")
+    assert (done.returncode, report["verdict"]) == (4, "INCOMPLETE"), done.stderr
+    assert "confirm 1 of 2 cases" in done.stderr
+    rows = fused(report)
+    assert "fresh rounds" in rows["scale_shift"]["message"], "the first of two that are as urgent"
+    left = rows["bystander"]
+    assert (left["confirmed"], left["red"]) == (False, False)
+    assert report["reasons"][0] == "1 suspect not looked at again"
+    assert "not looked at again: 0 minutes (`confirm-minutes`) hold no more" in left["message"]
+
+
 def test_an_unchanged_commit_is_green_and_a_first_commit_is_new(repo, run, files):
     repo.commit("first", files)
     done, report = submit(run, "flat", "--rounds", "1")
