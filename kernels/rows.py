@@ -73,6 +73,7 @@ class OnChip(NamedTuple):
     blocks: int
     shared_bytes: int
     """A block's dynamic shared memory."""
+    threads: int = HELD_THREADS
 
 
 def cluster_size(packs: int, of_a_block: int) -> int:
@@ -83,28 +84,25 @@ def cluster_size(packs: int, of_a_block: int) -> int:
     return blocks
 
 
-def on_chip(packs: int, blocks: int, like: Any, *, beside: int = 0) -> OnChip:
-    """Hold `packs` packs in `blocks` blocks on the card of the array `like`, and `beside` more rows in shared memory.
-
-    A ValueError says what does not fit.
-    """
-    in_registers, most = HELD_THREADS * HELD_PACKS_A_THREAD, _most_shared_bytes(like)
+def on_chip(packs: int, blocks: int, like: Any, *, threads: int = HELD_THREADS) -> OnChip:
+    """Hold `packs` packs in `blocks` blocks on the card of the array `like`; a ValueError says what does not fit."""
+    in_registers, most = threads * HELD_PACKS_A_THREAD, _most_shared_bytes(like)
     of_a_block = -(-packs // blocks)
-    shared = (max(0, of_a_block - in_registers) + beside * of_a_block) * ACCESS_BYTES
+    shared = max(0, of_a_block - in_registers) * ACCESS_BYTES
     if shared > most:
         where = "one block holds" if blocks == 1 else f"{blocks} blocks hold"
-        fits = (most // ACCESS_BYTES + in_registers) // (1 + beside) * blocks * pack_elements(str(like.dtype))
+        fits = (most // ACCESS_BYTES + in_registers) * blocks * pack_elements(str(like.dtype))
         elements = packs * pack_elements(str(like.dtype))
         raise ValueError(f"{elements} {like.dtype} elements are too many; {where} at most {fits} on this card")
-    return OnChip(blocks, shared)
+    return OnChip(blocks, shared, threads)
 
 
 def held(
     source: Source, kernel: str, held_as: OnChip, groups: int, arrays: tuple[Any, ...], *scalars: Any
 ) -> KernelCall:
     """Bind a kernel that holds `groups` rows (or channels) on the chip; its arguments are arrays, scalars."""
-    blocks, shared_bytes = held_as
-    call = source.bind(kernel, checked(*arrays), groups * blocks, HELD_THREADS, (*arrays, *scalars))
+    blocks, shared_bytes, threads = held_as
+    call = source.bind(kernel, checked(*arrays), groups * blocks, threads, (*arrays, *scalars))
     # one kernel serves rows of several lengths, and what it has been allowed must do for all of them
     call.kernel.max_dynamic_shared_size_bytes = max(call.kernel.max_dynamic_shared_size_bytes, shared_bytes)
     call.kernel.preferred_shared_memory_carveout = ALL_SHARED
