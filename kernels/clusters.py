@@ -57,5 +57,5 @@ def resident(call: KernelCall, blocks: int) -> KernelCall:
     """The call with no more clusters than run at the same time: those take all the work among them."""
     most = most_at_once(call, blocks)
     if not most:
-        raise ValueError(f"this card does not run clusters of {blocks} blocks of {call.kernel.name}")
+        raise ValueError(f"this card does not run clusters of {blocks} blocks; take the variant fused")
     return call._replace(grid=(min(call.grid[0], most * blocks),))

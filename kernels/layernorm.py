@@ -4,7 +4,7 @@ Formula: layer normalisation (Ba, Kiros and Hinton, 2016), with the biased varia
 Traffic in units of rows × cols elements: fused 1 + 1 = 2; step by step mean 1, subtract 2, square 2, mean 1, divide 2,
 scale 2, shift 2: 12. Expected gain 6.0. Column vectors and row statistics count once. `fused_multipass` reads the row
 twice and counts 3, though the second time a part of it comes from the cache. Where one block has a row, gamma and beta
-come from the cache for every row, which of long rows is more than the row itself.
+come from the cache for every row, which of long rows is more than the row itself; `fused_cluster` reads them once.
 """
 
 from functools import partial
@@ -94,7 +94,7 @@ def fused(x: Any, gamma: Any, beta: Any, **_: object) -> tuple[Launch, Any]:
 
 
 def fused_cluster(x: Any, gamma: Any, beta: Any, **_: object) -> tuple[Launch, Any]:
-    """One kernel of clusters that stay; a block has some columns of every row, and keeps their gamma and beta (sm_90)."""
+    """One kernel of clusters that stay; a block has some columns of each row and keeps their gamma and beta (sm_90)."""
     y = array_module(x).empty_like(x)
     arrays = (x, gamma, beta, y)
     rows, packs = x.shape[0], packs_in_row(x.shape[1], checked(*arrays))
