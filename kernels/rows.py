@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kernels.clusters import PORTABLE_BLOCKS
 from kernels.cuda_source import ACCESS_BYTES, FLAT_THREADS, MOST_THREADS, Source, checked, pack_elements, packs_in_row
 from kernels.launch import KernelCall
 
@@ -18,9 +19,6 @@ MOST_PACKS_IN_REGISTERS = 2048
 HELD_THREADS = 512
 HELD_PACKS_A_THREAD = 4
 """What the kernels that hold a long row on the chip keep of it in registers; the rest is in shared memory."""
-
-MOST_BLOCKS_OF_A_CLUSTER = 8
-"""What every card with clusters can do."""
 
 STREAM_THREADS = 1024
 
@@ -79,7 +77,7 @@ class OnChip(NamedTuple):
 def cluster_size(packs: int, of_a_block: int) -> int:
     """Blocks among which a cluster divides a row: so many that none has more than `of_a_block` packs, up to eight."""
     blocks = 2
-    while blocks < MOST_BLOCKS_OF_A_CLUSTER and packs > blocks * of_a_block:
+    while blocks < PORTABLE_BLOCKS and packs > blocks * of_a_block:
         blocks *= 2
     return blocks
 
