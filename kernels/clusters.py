@@ -6,7 +6,7 @@ from ctypes import byref, c_int, c_uint, c_void_p
 from kernels.launch import KernelCall
 
 PORTABLE_BLOCKS = 8
-"""What every card with clusters can do; larger ones must be allowed, and need as many multiprocessors close together."""
+"""What every card with clusters can do; larger ones must be allowed, and need as many multiprocessors in one place."""
 
 _CLUSTER_DIMENSION = 4
 _NON_PORTABLE_CLUSTER_SIZE_ALLOWED = 14
