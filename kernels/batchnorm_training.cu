@@ -34,21 +34,24 @@ KERNEL __launch_bounds__(256) batchnorm_of_parts(const T* __restrict__ x, const 
                 [&](const Pack& p, int c) { store(y, at(part.first + c), normalised(p, all.mean, rstd, g, b)); });
 }
 
-// The same in one, a channel held on the chip by the blocks of a cluster.
-constexpr int BLOCKS = 8;
-KERNEL CLUSTER_OF(8) __launch_bounds__(512, 3)
-batchnorm_cluster_8(const T* __restrict__ x, const float* __restrict__ gamma, const float* __restrict__ beta,
-                    T* __restrict__ y, float* __restrict__ means, float* __restrict__ rstds, int packs, int plane,
-                    int channels, float epsilon) {
+// The same in one, a channel held on the chip by the N blocks of a cluster. The first `apart` clusters, which would begin
+// together, do so one after the other, so that from then on some load while others compute or store.
+constexpr int CYCLES_APART = 360;
+template <int N>
+DEVICE void batchnorm_in_cluster(const T* __restrict__ x, const float* __restrict__ gamma,
+                                 const float* __restrict__ beta, T* __restrict__ y, float* __restrict__ means,
+                                 float* __restrict__ rstds, int packs, int plane, int channels, float epsilon,
+                                 int apart) {
   __shared__ Moments of_warps[32];
-  __shared__ float2 of_blocks[BLOCKS];
+  __shared__ float2 of_blocks[N];
   cluster_arrive();
-  const int rank = blockIdx.x % BLOCKS, channel = blockIdx.x / BLOCKS;
+  const int rank = blockIdx.x % N, channel = blockIdx.x / N;
   const float g = gamma[channel], b = beta[channel];
-  const Part part(packs, rank, BLOCKS);
+  const Part part(packs, rank, N);
   const Channel of_channel(channel, channels, plane);
   const auto at = [&](int c) { return of_channel(part.first + c); };
   Held<4> held{dynamic_shared(), part.packs};
+  if (channel < apart) sleep_cycles(channel * CYCLES_APART);
   held.fetch(x, at);
   Moments all{0.f, 0.f, 0.f};
   held.visit([&](const Pack& p, int) { all.take(p); });
@@ -56,7 +59,7 @@ batchnorm_cluster_8(const T* __restrict__ x, const float* __restrict__ gamma, co
   exchange(of_blocks, make_float2(all.mean, all.squares));
   const int lane = threadIdx.x % 32;  // every warp for itself
   all = {0.f, 0.f, 0.f};
-  if (lane < BLOCKS) all = {(float)Part(packs, lane, BLOCKS).packs * VEC, of_blocks[lane].x, of_blocks[lane].y};
+  if (lane < N) all = {(float)Part(packs, lane, N).packs * VEC, of_blocks[lane].x, of_blocks[lane].y};
   all = over_warp(all);
   const float rstd = rsqrtf(all.squares / all.count + epsilon);
   if (rank == 0 && threadIdx.x == 0) {
@@ -65,3 +68,12 @@ batchnorm_cluster_8(const T* __restrict__ x, const float* __restrict__ gamma, co
   }
   held.visit([&](const Pack& p, int c) { store(y, at(c), normalised(p, all.mean, rstd, g, b)); });
 }
+#define BATCHNORM_CLUSTER(N)                                                                                       \
+  KERNEL CLUSTER_OF(N) __launch_bounds__(512, 3)                                                                   \
+  batchnorm_cluster_##N(const T* __restrict__ x, const float* __restrict__ gamma, const float* __restrict__ beta,  \
+                        T* __restrict__ y, float* __restrict__ means, float* __restrict__ rstds, int packs,        \
+                        int plane, int channels, float epsilon, int apart) {                                       \
+    batchnorm_in_cluster<N>(x, gamma, beta, y, means, rstds, packs, plane, channels, epsilon, apart);              \
+  }
+BATCHNORM_CLUSTER(8)
+BATCHNORM_CLUSTER(16)

@@ -18,10 +18,11 @@ import numpy as np
 from kernels import batchnorm_steps as step
 from kernels import steps as flat_step
 from kernels.batchnorm_steps import EPSILON
+from kernels.clusters import PORTABLE_BLOCKS, most_at_once
 from kernels.cuda_source import FLAT_THREADS, Source
 from kernels.dtypes import element_bytes
 from kernels.launch import Launch, array_module, launch
-from kernels.rows import held, on_chip
+from kernels.rows import HELD_THREADS, held, on_chip
 
 SOURCE = Source(
     ("row.cuh", "long_row.cuh", "cluster.cuh", "moments.cuh", "batchnorm.cuh", "batchnorm_training.cu"),
@@ -29,10 +30,15 @@ SOURCE = Source(
         "batchnorm_parts": 80,
         "batchnorm_of_parts": 80,
         "batchnorm_cluster_8": 64,
+        "batchnorm_cluster_16": 64,
     },
 )
 
-CLUSTER_BLOCKS = 8
+CLUSTER_BLOCKS = (16, PORTABLE_BLOCKS)
+"""The more, the less a block holds, and the more blocks fit a multiprocessor; not every card has clusters of 16."""
+
+SMALL_THREADS, PACKS_OF_A_SMALL_BLOCK = 256, 3200
+"""Six blocks that hold no more fit a multiprocessor with so few threads, three with the usual number."""
 
 
 def unfused(x: Any, gamma: Any, beta: Any, **_: object) -> tuple[Launch, Any]:
@@ -97,9 +103,15 @@ def fused_cluster(x: Any, gamma: Any, beta: Any, **_: object) -> tuple[Launch, A
     plane = step.packs_of_plane(x)
     packs = x.shape[0] * plane
     sizes = (np.int32(packs), np.int32(plane), np.int32(x.shape[1]), np.float32(EPSILON))
-    held_as = on_chip(packs, CLUSTER_BLOCKS, x)
-    call = held(SOURCE, "batchnorm_cluster_8", held_as, x.shape[1], (x, gamma, beta, y, mean, rstd), *sizes)
-    return launch(call), (y, mean, rstd)
+    for blocks in CLUSTER_BLOCKS:
+        threads = SMALL_THREADS if packs <= blocks * PACKS_OF_A_SMALL_BLOCK else HELD_THREADS
+        held_as = on_chip(packs, blocks, x, threads=threads)
+        arrays = (x, gamma, beta, y, mean, rstd)
+        call = held(SOURCE, f"batchnorm_cluster_{blocks}", held_as, x.shape[1], arrays, *sizes)
+        if at_once := most_at_once(call, blocks):
+            apart = np.int32(at_once if x.shape[1] > at_once else 0)
+            return launch(call._replace(args=(*call.args, apart))), (y, mean, rstd)
+    raise ValueError(f"this card does not run clusters of {PORTABLE_BLOCKS} blocks; take the variant fused")
 
 
 def reference(x: Any, gamma: Any, beta: Any, **_: object) -> Any:

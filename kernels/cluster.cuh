@@ -19,6 +19,14 @@ DEVICE void cluster_wait() {}
 DEVICE void store_remote(float2*, int, float2) {}
 #endif
 
+#ifdef __CUDA_ARCH__
+DEVICE void sleep_cycles(int cycles) {
+  for (const i64 end = clock64() + cycles; clock64() < end;) __nanosleep(50);
+}
+#else
+DEVICE void sleep_cycles(int) {}
+#endif
+
 // Gives every block of the cluster the value of every other, in order of rank. A block's memory may be written to once
 // that block has begun, and its `values` once it has read what was there.
 template <int N> DEVICE void give_all(float2 (&values)[N], float2 mine) {

@@ -4,7 +4,7 @@ Formula: layer normalisation (Ba, Kiros and Hinton, 2016), with the biased varia
 Traffic in units of rows × cols elements: fused 1 + 1 = 2; step by step mean 1, subtract 2, square 2, mean 1, divide 2,
 scale 2, shift 2: 12. Expected gain 6.0. Column vectors and row statistics count once. `fused_multipass` reads the row
 twice and counts 3, though the second time a part of it comes from the cache. Where one block has a row, gamma and beta
-come from the cache for every row, which of long rows is more than the row itself.
+come from the cache for every row, which of long rows is more than the row itself; `fused_cluster` reads them once.
 """
 
 from functools import partial
@@ -14,21 +14,20 @@ import numpy as np
 
 from kernels import long_steps
 from kernels import steps as step
-from kernels.cuda_source import Source, checked, packs_in_row
+from kernels.clusters import resident
+from kernels.cuda_source import ACCESS_BYTES, Source, checked, packs_in_row
 from kernels.dtypes import element_bytes
 from kernels.launch import Launch, array_module, launch, row_statistics_dtype
-from kernels.rows import MOST_PACKS_IN_REGISTERS, by_row, cluster_size, held, on_chip, row_kernels, streamed
+from kernels.rows import MOST_PACKS_IN_REGISTERS, OnChip, by_row, cluster_size, held, on_chip, row_kernels, streamed
 
 SOURCE = Source(("row.cuh", "norm.cuh", "layernorm.cu"), registers=dict.fromkeys(row_kernels("layernorm", 4), 64))
 LONG = Source(
-    ("row.cuh", "norm.cuh", "long_row.cuh", "cluster.cuh", "moments.cuh", "layernorm_long.cu"),
-    registers={
-        "layernorm_held": 40,
-        "layernorm_cluster_2": 64,
-        "layernorm_cluster_4": 64,
-        "layernorm_cluster_8": 64,
-        "layernorm_multipass": 64,
-    },
+    ("row.cuh", "norm.cuh", "long_row.cuh", "moments.cuh", "layernorm_long.cu"),
+    registers={"layernorm_held": 40, "layernorm_multipass": 64},
+)
+CLUSTER = Source(
+    ("row.cuh", "norm.cuh", "long_row.cuh", "cluster.cuh", "ring.cuh", "layernorm_cluster.cu"),
+    registers=dict.fromkeys(("layernorm_cluster_2", "layernorm_cluster_4", "layernorm_cluster_8"), 128),
 )
 
 EPSILON = 1e-5
@@ -39,11 +38,11 @@ fewer threads run at the same time."""
 MOST_THREADS = 512
 """The launch bound of layernorm.cu for so many packs a thread."""
 
-PACKS_OF_A_CLUSTER_BLOCK = 2048
-"""What a block of `fused_cluster` holds in registers; as much of gamma and of beta is in its shared memory."""
+TEAMS, WARPS, SLOTS = 2, 8, 2
+"""Of layernorm_cluster.cu: teams of a block, warps of a team, slots of a warp."""
 
-ROWS_A_CLUSTER = 4
-"""What the blocks of `fused_cluster` do with gamma and beta once these are in their shared memory."""
+PACKS_OF_A_CLUSTER_BLOCK = 2048
+"""What a team holds of a row in registers; as much of gamma and of beta, and of each slot, is in shared memory."""
 
 
 def unfused(x: Any, gamma: Any, beta: Any, **_: object) -> tuple[Launch, Any]:
@@ -95,14 +94,18 @@ def fused(x: Any, gamma: Any, beta: Any, **_: object) -> tuple[Launch, Any]:
 
 
 def fused_cluster(x: Any, gamma: Any, beta: Any, **_: object) -> tuple[Launch, Any]:
-    """One kernel; the blocks of a cluster divide some rows among them, and keep gamma and beta meanwhile (sm_90)."""
+    """One kernel of clusters that stay; a block has some columns of each row and keeps their gamma and beta (sm_90)."""
     y = array_module(x).empty_like(x)
     arrays = (x, gamma, beta, y)
     rows, packs = x.shape[0], packs_in_row(x.shape[1], checked(*arrays))
-    held_as = on_chip(packs, cluster_size(packs, PACKS_OF_A_CLUSTER_BLOCK), x, beside=2)
-    scalars = (np.int32(packs), np.int64(rows), np.int32(ROWS_A_CLUSTER), np.float32(EPSILON))
-    clusters = -(-rows // ROWS_A_CLUSTER)
-    return launch(held(LONG, f"layernorm_cluster_{held_as.blocks}", held_as, clusters, arrays, *scalars)), y
+    blocks = cluster_size(packs, PACKS_OF_A_CLUSTER_BLOCK)
+    if packs > blocks * PACKS_OF_A_CLUSTER_BLOCK:
+        most = blocks * PACKS_OF_A_CLUSTER_BLOCK * (x.shape[1] // packs)
+        raise ValueError(f"{x.shape[1]} {x.dtype} elements are too many; {blocks} blocks hold at most {most}")
+    shared = (TEAMS * SLOTS + 2) * WARPS * -(-packs // (blocks * WARPS)) * ACCESS_BYTES
+    scalars = (np.int32(packs), np.int64(rows), np.float32(EPSILON))
+    call = held(CLUSTER, f"layernorm_cluster_{blocks}", OnChip(blocks, shared), -(-rows // TEAMS), arrays, *scalars)
+    return launch(resident(call, blocks)), y
 
 
 def fused_multipass(x: Any, gamma: Any, beta: Any, **_: object) -> tuple[Launch, Any]:

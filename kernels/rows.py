@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kernels.clusters import PORTABLE_BLOCKS
 from kernels.cuda_source import ACCESS_BYTES, FLAT_THREADS, MOST_THREADS, Source, checked, pack_elements, packs_in_row
 from kernels.launch import KernelCall
 
@@ -18,9 +19,6 @@ MOST_PACKS_IN_REGISTERS = 2048
 HELD_THREADS = 512
 HELD_PACKS_A_THREAD = 4
 """What the kernels that hold a long row on the chip keep of it in registers; the rest is in shared memory."""
-
-MOST_BLOCKS_OF_A_CLUSTER = 8
-"""What every card with clusters can do."""
 
 STREAM_THREADS = 1024
 
@@ -73,38 +71,36 @@ class OnChip(NamedTuple):
     blocks: int
     shared_bytes: int
     """A block's dynamic shared memory."""
+    threads: int = HELD_THREADS
 
 
 def cluster_size(packs: int, of_a_block: int) -> int:
     """Blocks among which a cluster divides a row: so many that none has more than `of_a_block` packs, up to eight."""
     blocks = 2
-    while blocks < MOST_BLOCKS_OF_A_CLUSTER and packs > blocks * of_a_block:
+    while blocks < PORTABLE_BLOCKS and packs > blocks * of_a_block:
         blocks *= 2
     return blocks
 
 
-def on_chip(packs: int, blocks: int, like: Any, *, beside: int = 0) -> OnChip:
-    """Hold `packs` packs in `blocks` blocks on the card of the array `like`, and `beside` more rows in shared memory.
-
-    A ValueError says what does not fit.
-    """
-    in_registers, most = HELD_THREADS * HELD_PACKS_A_THREAD, _most_shared_bytes(like)
+def on_chip(packs: int, blocks: int, like: Any, *, threads: int = HELD_THREADS) -> OnChip:
+    """Hold `packs` packs in `blocks` blocks on the card of the array `like`; a ValueError says what does not fit."""
+    in_registers, most = threads * HELD_PACKS_A_THREAD, _most_shared_bytes(like)
     of_a_block = -(-packs // blocks)
-    shared = (max(0, of_a_block - in_registers) + beside * of_a_block) * ACCESS_BYTES
+    shared = max(0, of_a_block - in_registers) * ACCESS_BYTES
     if shared > most:
         where = "one block holds" if blocks == 1 else f"{blocks} blocks hold"
-        fits = (most // ACCESS_BYTES + in_registers) // (1 + beside) * blocks * pack_elements(str(like.dtype))
+        fits = (most // ACCESS_BYTES + in_registers) * blocks * pack_elements(str(like.dtype))
         elements = packs * pack_elements(str(like.dtype))
         raise ValueError(f"{elements} {like.dtype} elements are too many; {where} at most {fits} on this card")
-    return OnChip(blocks, shared)
+    return OnChip(blocks, shared, threads)
 
 
 def held(
     source: Source, kernel: str, held_as: OnChip, groups: int, arrays: tuple[Any, ...], *scalars: Any
 ) -> KernelCall:
     """Bind a kernel that holds `groups` rows (or channels) on the chip; its arguments are arrays, scalars."""
-    blocks, shared_bytes = held_as
-    call = source.bind(kernel, checked(*arrays), groups * blocks, HELD_THREADS, (*arrays, *scalars))
+    blocks, shared_bytes, threads = held_as
+    call = source.bind(kernel, checked(*arrays), groups * blocks, threads, (*arrays, *scalars))
     # one kernel serves rows of several lengths, and what it has been allowed must do for all of them
     call.kernel.max_dynamic_shared_size_bytes = max(call.kernel.max_dynamic_shared_size_bytes, shared_bytes)
     call.kernel.preferred_shared_memory_carveout = ALL_SHARED

@@ -44,6 +44,7 @@ SOURCES: dict[str, Source] = {
     "long_steps": _long_steps.SOURCE,
     "layernorm": _layernorm.SOURCE,
     "layernorm_long": _layernorm.LONG,
+    "layernorm_cluster": _layernorm.CLUSTER,
     "residual_layernorm": _residual_layernorm.SOURCE,
     "rmsnorm": _rmsnorm.SOURCE,
     "residual_rmsnorm": _residual_rmsnorm.SOURCE,

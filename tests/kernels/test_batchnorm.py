@@ -60,6 +60,6 @@ def test_planes_that_are_not_whole_packs_are_refused_in_words() -> None:
 
 
 def test_a_channel_that_no_cluster_holds_is_refused_in_words() -> None:
-    x = np.zeros((1, 1, 1024, 520), np.float32)
-    with pytest.raises(ValueError, match="532480 float32 elements are too many; 8 blocks hold at most 528384"):
+    x = np.zeros((1, 1, 1024, 1036), np.float32)
+    with pytest.raises(ValueError, match="1060864 float32 elements are too many; 16 blocks hold at most 1056768"):
         batchnorm_training.fused_cluster(x, *vectors(4, 2))

@@ -100,8 +100,10 @@ def test_norms_step_by_step(module: ModuleType, variant: str) -> None:
         ("fused", "float16", 2050, 2),
         ("fused", "float32", 2049, 1),
         ("fused_cluster", "float16", 1, 5),
+        ("fused_cluster", "bfloat16", 4096, 14),
         ("fused_cluster", "float16", 4100, 1),
-        ("fused_cluster", "float32", 4103, 2),
+        ("fused_cluster", "float32", 8205, 9),
+        ("fused_cluster", "float16", 16384, 5),
         ("fused_multipass", "float32", 2, 3),
         ("fused_multipass", "float16", 4100, 1),
         ("steps", "float16", 4097, 2),
@@ -146,7 +148,7 @@ REFUSED: tuple[tuple[Callable[..., Any], tuple[Any, ...], str], ...] = (
     (softmax.fused_online, (columns(0),), "a row of 0 float32 elements is not a multiple of 4"),
     (softmax.fused, (columns(66052),), "66052 float32 elements are too many; one block holds at most 66048 on"),
     (softmax.fused_cluster, (columns(528388),), "528388 float32 .*; 8 blocks hold at most 528384 on this card"),
-    (layernorm.fused_cluster, (columns(264192),) * 3, "264192 float32 .*; 8 blocks hold at most 176128 on this card"),
+    (layernorm.fused_cluster, (columns(65540),) * 3, "65540 float32 .*; 8 blocks hold at most 65536"),
     (layernorm.fused, (columns(3, "float16"),) * 3, "a row of 3 float16 elements is not a multiple of 8"),
     (rmsnorm.fused, (columns(16388), columns(16388)[0]), "a row of 16388 .*registers; the most is 16384"),
     (
@@ -163,6 +165,15 @@ def test_rows_that_do_not_fit_are_refused_in_words(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         build(*inputs)
+
+
+def test_clusters_that_take_all_rows_are_no_more_than_run_at_once() -> None:
+    gamma = np.ones(65536, np.float16)
+    for rows, clusters in ((1, 1), (3, 2), (1000, 2)):
+        launch, _ = layernorm.fused_cluster(np.zeros((rows, 65536), np.float16), gamma, gamma)
+        ((kernel, grid, block, shared_bytes),) = launch.kernels
+        assert (kernel.name, grid, block) == ("layernorm_cluster_4", (4 * clusters,), (512,))
+        assert shared_bytes == 192 * 1024, "two teams with two slots of a quarter of a row, gamma and beta"
 
 
 def test_a_launch_lists_its_dynamic_shared_memory() -> None:

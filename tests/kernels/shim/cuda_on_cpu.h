@@ -49,7 +49,7 @@ extern "C" char __start_cuda_shared[] __attribute__((weak));
 extern "C" char __stop_cuda_shared[] __attribute__((weak));
 
 namespace cpu {
-constexpr unsigned WARP = 32, MOST_THREADS = 1024, STACK_BYTES = 32768, MOST_BLOCKS = 8, GUARD_BYTES = 64;
+constexpr unsigned WARP = 32, MOST_THREADS = 1024, STACK_BYTES = 32768, MOST_BLOCKS = 16, GUARD_BYTES = 64;
 enum Ended { WELL = 0, STUCK = 1, BEYOND_SHARED = 2 };
 
 struct Barrier {
@@ -259,16 +259,55 @@ inline float __shfl_xor_sync(unsigned, float x, int mask) {
   return other;
 }
 
+inline void __syncwarp() {
+  cpu::Block& b = *cpu::here;
+  const unsigned warp = cpu::warp_of(cpu::current);
+  cpu::sleep_until(b.warp_barrier[warp], b.warp_living[warp]);
+}
+
 // what cluster.cuh has in assembly for a GPU
 inline void cluster_arrive() {
   cpu::current->arrived = cpu::cluster_barrier.passed;
   cpu::arrive(cpu::cluster_barrier, cpu::cluster_living);
 }
 inline void cluster_wait() { cpu::wait_for(cpu::cluster_barrier, cpu::current->arrived); }
-inline void store_remote(float2* mine, int rank, float2 value) {
-  cpu::Block& b = cpu::cluster[rank];
-  if (&b == cpu::here) *mine = value;
-  else *(float2*)(b.shared + ((char*)mine - __start_cuda_shared)) = value;
+namespace cpu {
+template <class V> V* in_block(V* mine, int rank) {  // the variable of block `rank` that is at the place of `mine`
+  Block& b = cluster[rank];
+  return &b == here ? mine : (V*)(b.shared + ((char*)mine - __start_cuda_shared));
+}
+}  // namespace cpu
+inline void store_remote(float2* mine, int rank, float2 value) { *cpu::in_block(mine, rank) = value; }
+
+// what ring.cuh has in assembly for a GPU; a bulk copy is made when it is asked for
+namespace cpu {
+struct PhaseBarrier {  // in the eight bytes that it has in shared memory
+  short ended, unarmed;
+  int bytes;
+  void count(int armed, int more) {
+    unarmed -= armed;
+    bytes += more;
+    if (unarmed || bytes) return;
+    ++ended;
+    unarmed = 1;
+    moved = true;
+  }
+};
+}  // namespace cpu
+inline void barrier_init(unsigned long long* b) { *(cpu::PhaseBarrier*)b = {0, 1, 0}; }
+inline void barriers_made() {}
+inline void barrier_arm(unsigned long long* b, unsigned bytes) { ((cpu::PhaseBarrier*)b)->count(1, bytes); }
+inline void barrier_wait(unsigned long long* b, unsigned parity) {
+  while ((unsigned)(((cpu::PhaseBarrier*)b)->ended & 1) == parity) cpu::pause();
+}
+template <class P, class T>
+void bulk_copy(P* to, const T* from, long long pack, unsigned packs, unsigned long long* b) {
+  memcpy(to, (const P*)from + pack, packs * 16);
+  ((cpu::PhaseBarrier*)b)->count(0, -(int)packs * 16);
+}
+inline void send(float2* mine, unsigned long long* b, int rank, float2 value) {
+  *cpu::in_block(mine, rank) = value;
+  ((cpu::PhaseBarrier*)cpu::in_block(b, rank))->count(0, -(int)sizeof value);
 }
 
 // one exported function a kernel, for the caller that loads the library
