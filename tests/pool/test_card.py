@@ -19,6 +19,8 @@ from perftrack.pool.child_process import Child, Limits
 from perftrack.pool.host_memory import HostMemory, here
 from perftrack.pool.lease import Doing, Finished, Lease, Lost
 
+pytestmark = pytest.mark.fault
+
 LIMITS = Limits(start_s=20, silence_s=20, case_s=20, exit_s=5, reap_s=10)
 SHORT = Limits(start_s=20, silence_s=1, case_s=2, exit_s=1, reap_s=10)
 

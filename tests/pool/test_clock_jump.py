@@ -10,6 +10,8 @@ from perftrack.pool.card import Card, CardSetup
 from perftrack.pool.child_process import Limits
 from perftrack.pool.lease import Finished, Lease, Lost
 
+pytestmark = pytest.mark.fault
+
 
 @pytest.fixture
 def jumping_clock(monkeypatch):

@@ -16,6 +16,8 @@ from several_nodes import several_nodes
 from perftrack.model import Status
 from perftrack.store import Store
 
+pytestmark = pytest.mark.fault
+
 DRIVER = Path(__file__).parents[1] / "soak" / "driver.py"
 CASES, ROUNDS = 24, 3
 

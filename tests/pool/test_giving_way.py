@@ -7,6 +7,8 @@ import pytest
 from perftrack.model import JobResult, Status
 from perftrack.pool.client import Note, Pool
 
+pytestmark = pytest.mark.fault
+
 
 @pytest.fixture
 def pool(joined, fake_child):

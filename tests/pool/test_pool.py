@@ -16,6 +16,8 @@ from perftrack.pool.client import Pool, resolve_address
 from perftrack.pool.talk import Note, Progress
 from perftrack.revision import Repository
 
+pytestmark = pytest.mark.fault
+
 
 @pytest.fixture(scope="module")
 def trees(tmp_path_factory):
