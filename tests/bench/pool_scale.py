@@ -21,7 +21,7 @@ from threading import Thread
 from types import ModuleType
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "pool"))
+sys.path.extend(str(Path(__file__).parents[1] / name) for name in ("pool", "."))
 
 import msgspec
 from several_nodes import several_nodes

@@ -8,7 +8,6 @@ import os
 import re
 import secrets
 import shlex
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -18,16 +17,14 @@ from pathlib import Path
 
 import pytest
 import requests
+from ports import free_port
 from tcp_proxy import Proxy
 
 pytest.importorskip("aiohttp_cors", reason="ray[default], which has the dashboard, is not installed")
 
+pytestmark = pytest.mark.xdist_group("outside")  # its cluster is its own
+
 SECRET = "not-for-everybody"  # noqa: S105 - looked for where it must not be
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
 
 
 @pytest.fixture(scope="module")

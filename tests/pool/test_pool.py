@@ -268,7 +268,7 @@ def session_of(leader):
     return found
 
 
-def wait_until(condition, seconds=30):
+def wait_until(condition, seconds=90):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it did not happen in time"
