@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # the environment is new and read by many processes: let Python keep what it compiled
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint format bench bench-detector bench-kill bench-pool bench-store bench-web docs soak lock clean venv
+.PHONY: demo test test-faults lint format bench bench-detector bench-kill bench-pool bench-store bench-web docs soak lock clean venv
 
 venv: $(STAMP)
 
@@ -23,6 +23,15 @@ demo: venv  ## submit this repository's head against its parent on the CPU and p
 
 test: venv  ## two processes: half of a test that starts Ray or a child is waiting
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+TIMES ?= 1
+
+test-faults: venv  ## the tests in which something goes wrong, TIMES in a row; the first run that fails is the last
+	@for number in $$(seq $(TIMES)); do \
+	  began=$$(date +%s); \
+	  $(BIN)/python -m pytest -n 2 --dist loadgroup -m fault || exit; \
+	  echo "run $$number of $(TIMES): $$(($$(date +%s) - began)) s"; \
+	done
 
 lint: venv
 	$(BIN)/ruff check

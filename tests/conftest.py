@@ -3,7 +3,6 @@
 import os
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -13,14 +12,20 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from ports import free_port
 
 TOGETHER = ("cli", "pool", "store")
 """Folders whose tests share what takes long to make: a Ray cluster, a server. Elsewhere, those of a file do at most."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What shares something stays together when `make test` divides the tests among processes."""
+    """What shares something stays together when `make test` divides the tests among processes.
+
+    A file that shares nothing with the others of its folder says so itself.
+    """
     for item in items:
+        if item.get_closest_marker("xdist_group"):
+            continue
         path = item.path.relative_to(Path(__file__).parent)
         group = path.parts[0] if path.parts[0] in TOGETHER else str(path)
         item.add_marker(pytest.mark.xdist_group(group))
@@ -98,8 +103,7 @@ def cluster(cache_home: str) -> Iterator[Cluster]:
     One node with all CPUs and three GPUs that only Ray believes in. The fake child of tests/pool says of GPU-2
     that somebody else uses it.
     """
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
+    port = free_port()
     door = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     others = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
     settings = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0", "NVIDIA_FAKE_BUSY": "2"}

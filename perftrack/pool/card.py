@@ -22,7 +22,7 @@ from perftrack.pool.blame import DEVICE_ERRORS, Ending, Party, classify, describ
 from perftrack.pool.child_environment import cache_key, child_environment
 from perftrack.pool.child_process import Child, Limits
 from perftrack.pool.host_memory import HostMemory, here
-from perftrack.pool.lease import CardEvent, Doing, Finished, Lease, Lost, Named
+from perftrack.pool.lease import CardEvent, Doing, Finished, Lease, Lost, Named, encode
 from perftrack.pool.tree_cache import cache_folder, evict, unpack
 
 CHILD = ("-P", "-s", "-m", "perftrack.measure.child")
@@ -31,7 +31,7 @@ CHILD = ("-P", "-s", "-m", "perftrack.measure.child")
 _BUSY_LOOKS, _BUSY_PAUSE_S = 3, 2.0
 """The driver may show a killed process for a moment: a device counts as busy only after these looks."""
 
-_TELL_S = 1.0
+_TELL_S = 5.0
 """Phases of a job that follow each other faster are not told: each event costs the coordinator time."""
 
 
@@ -81,18 +81,34 @@ class Card:
         self.hold_trees(archives, *tars)
         return before if before is not None and before.visible == _visible() else self.identify()
 
-    def run(self, lease: Lease) -> Iterator[CardEvent]:
-        """Every job of the lease ends as Finished or Lost, each as soon as it is known."""
+    def tell(self, lease: Lease) -> Iterator[bytes]:
+        """`run`, in as few messages as can be: each costs the coordinator more than all else that it does for a job.
+
+        The end of a job is told with the beginning of the next one, which follows at once, or after a pause.
+        """
+        untold: list[CardEvent] = []
+        for event in self.run(lease):
+            if event is not None:
+                untold.append(event)
+            if untold and not isinstance(event, Finished):
+                yield encode(untold)
+                untold.clear()
+        if untold:
+            yield encode(untold)
+
+    def run(self, lease: Lease) -> Iterator[CardEvent | None]:
+        """Every job of the lease ends as Finished or Lost, each as soon as it is known; None is a pause."""
         left = {(job.case.suite, job.case.key): job for job in lease.jobs}
         looks = _BUSY_LOOKS
         while left:
             looks -= 1
             if (yield from self._one_child(lease, left, patient=looks > 0)):
+                yield None
                 time.sleep(_BUSY_PAUSE_S)
 
     def _one_child(
         self, lease: Lease, left: dict[tuple[str, str], Job], *, patient: bool
-    ) -> Generator[CardEvent, None, bool]:
+    ) -> Generator[CardEvent | None, None, bool]:
         """One child for all that is left; takes out of `left` what it finished and what ended it.
 
         True where the device was busy and it is worth looking again.
@@ -168,8 +184,10 @@ class _Talk:
         self._told_s = 0.0
         self._mark()
 
-    def hear(self, message: Message) -> Iterator[CardEvent]:
+    def hear(self, message: Message | None) -> Iterator[CardEvent | None]:
         match message:
+            case None:
+                yield None
             case Hello(report=report):
                 self.refusal = self._objection(report)
             case Phase():

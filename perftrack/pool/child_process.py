@@ -28,6 +28,10 @@ MAX_LINE_BYTES = 16 * 2**20
 """A message larger than this ends the child: the largest honest result has a few MB."""
 
 MAX_STDERR_BYTES = 2**20
+
+PAUSE_S = 0.05
+"""A child that has said nothing for this long after a word has paused."""
+
 _SAID_LINES, _SAID_CHARACTERS = 12, 2000
 _READ_BYTES = 1 << 16
 _FAULT = "Fatal Python error"
@@ -118,6 +122,7 @@ class Child:
         self._said = bytearray()
         self._line = bytearray()
         self._killed_for: Ending | None = None
+        self._pauses_s = float("inf")
         with tempfile.TemporaryFile() as stdin:
             stdin.write(msgspec.json.encode(order))
             stdin.seek(0)
@@ -155,8 +160,8 @@ class Child:
         self._stdout.close()
         self._stderr.close()
 
-    def messages(self) -> Iterator[Message]:
-        """What it says, as it says it, until it has ended; then `ending` is set."""
+    def messages(self) -> Iterator[Message | None]:
+        """What it says, as it says it, until it has ended; then `ending` is set. None: it has paused after a word."""
         exited = False
         while not exited:
             ready = [descriptor for descriptor, _ in self._poll.poll(self._poll_ms())]
@@ -166,6 +171,9 @@ class Child:
                     self._read_stderr(until_empty=False)
                 elif descriptor == self._stdout.fileno():
                     yield from self._read_messages(until_empty=False)
+            if time.monotonic() >= self._pauses_s:
+                self._pauses_s = float("inf")
+                yield None
             if not exited and self._killed_for is None and time.monotonic() >= self._watch.deadline:
                 self._killed_for = Ending(kind="time-out", seconds=self._watch.limit_s)
             if self._killed_for is not None and not exited:
@@ -186,7 +194,7 @@ class Child:
         return self._process.stderr
 
     def _poll_ms(self) -> float:
-        return max(0.0, self._watch.deadline - time.monotonic()) * 1000 + 1
+        return max(0.0, min(self._watch.deadline, self._pauses_s) - time.monotonic()) * 1000 + 1
 
     def _read(self, pipe: IO[bytes]) -> bytes:
         try:
@@ -217,6 +225,7 @@ class Child:
                 line, self._line = self._line + end, bytearray()
                 if (message := self._decode(line)) is not None:
                     self._watch.note(message)
+                    self._pauses_s = time.monotonic() + PAUSE_S
                     yield message
             self._line += begin
             if len(self._line) > MAX_LINE_BYTES:

@@ -13,6 +13,7 @@ from perftrack.model import Backend, Job, JobResult, Method, Status
 from perftrack.pool.blame import DEVICE_ERRORS, Ending, History, Party, classify, decide, describe
 from perftrack.pool.child_process import Limits
 from perftrack.pool.giving_way import changes
+from perftrack.pool.inbox import Answer, Inbox
 from perftrack.pool.lease import CardEvent, Doing, Finished, Lease, Lost, Named
 from perftrack.pool.membership import Membership
 from perftrack.pool.talk import Drained, Joined, Note, Progress, Reply, Result
@@ -47,6 +48,7 @@ class Dispatcher:
         workers: list[Worker],
         plan: Plan,
         *,
+        inbox: Inbox,
         emit: Callable[[Reply], None],
         stopped: Callable[[], bool],
         membership: Membership,
@@ -55,6 +57,7 @@ class Dispatcher:
         ask_again: Callable[[Worker], None],
     ) -> None:
         self._ray = ray
+        self._inbox = inbox
         self._workers = workers
         self._plan = plan
         self._emit = emit
@@ -75,15 +78,11 @@ class Dispatcher:
         while not self._stopped():
             self._look_around()
             self._give_work()
-            busy = {worker.reply: worker for worker in self._workers if worker.reply is not None}
-            if all(worker.away for worker in busy.values()) and not self._waits_for_return():
+            if all(worker.away or worker.reply is None for worker in self._workers) and not self._waits_for_return():
                 break
-            if not busy:
-                time.sleep(_WAIT_S)
-                continue
-            ready, _ = self._ray.wait(list(busy), num_returns=1, timeout=_WAIT_S)
-            for reply in ready:
-                self._hear(busy[reply])
+            self._inbox.listen(self._workers)
+            if answer := self._inbox.next(_WAIT_S):
+                self._hear(answer)
             self._end_silent()
         else:
             return
@@ -158,9 +157,10 @@ class Dispatcher:
             device_uuid=worker.uuid,
         )
 
-    def _hear(self, worker: Worker) -> None:
+    def _hear(self, answer: Answer) -> None:
+        worker = answer.worker
         try:
-            reply = worker.next_reply()
+            said = answer.get()
         except StopIteration:
             self._end_lease(worker)
         except self._ray.exceptions.RayTaskError as error:
@@ -169,9 +169,11 @@ class Dispatcher:
             self._lose(worker, error)
         else:
             if worker.lease is None:
-                self._welcome(worker, reply)
-            else:
-                self._take(worker, reply)
+                self._welcome(worker, said)
+                return
+            for event in said:
+                if answer.call is worker.reply:  # else it gave way meanwhile
+                    self._take(worker, event)
 
     def _welcome(self, worker: Worker, named: Named) -> None:
         """A new or replaced Card has named its device."""

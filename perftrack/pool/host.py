@@ -22,6 +22,7 @@ from perftrack.model import Side, TreeArchive
 from perftrack.pool.card import CardSetup
 from perftrack.pool.child_process import die_with_parent
 from perftrack.pool.dispatch import Dispatcher, Plan
+from perftrack.pool.inbox import Inbox
 from perftrack.pool.membership import Membership
 from perftrack.pool.ray_session import ray_session
 from perftrack.pool.roster import gather
@@ -132,6 +133,7 @@ def _work(ray: ModuleType, line: Line, start: Start, workers: list[Worker], memb
         ray,
         workers,
         plan,
+        inbox=Inbox(ray),
         emit=line.say,
         stopped=line.stopped,
         membership=membership,
@@ -159,7 +161,7 @@ def _ship(ray: ModuleType, trees: dict[Side, TreeArchive], tars: list[Any], work
         worker.hold_trees(trees, tars)
     for worker in workers:
         try:
-            worker.next_reply()
+            worker.answer()
         except ray.exceptions.RayTaskError as error:
             raise PoolError(str(error.cause or error)) from error
         except ray.exceptions.RayError as error:

@@ -1,4 +1,9 @@
-"""What a Card is given and what it streams back."""
+"""What a Card is given and what it streams back.
+
+Events travel as bytes: Ray copies them as they are, where it would pickle an object of many parts.
+"""
+
+from collections.abc import Sequence
 
 import msgspec
 
@@ -27,7 +32,7 @@ class Named(msgspec.Struct, frozen=True, kw_only=True):
     """The Card's CUDA_VISIBLE_DEVICES: on one node it stands for one device."""
 
 
-class Doing(msgspec.Struct, frozen=True, kw_only=True):
+class Doing(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """A job is in this phase."""
 
     suite: str
@@ -35,14 +40,14 @@ class Doing(msgspec.Struct, frozen=True, kw_only=True):
     what: PhaseName
 
 
-class Finished(msgspec.Struct, frozen=True, kw_only=True):
+class Finished(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The child gave the result of one job."""
 
     result: JobResult
     cuda_error: int = 0
 
 
-class Lost(msgspec.Struct, frozen=True, kw_only=True):
+class Lost(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Jobs that ended their child, or could not be begun; the Card goes on with the others."""
 
     jobs: tuple[Job, ...]
@@ -52,3 +57,16 @@ class Lost(msgspec.Struct, frozen=True, kw_only=True):
 
 
 CardEvent = Doing | Finished | Lost
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(tuple[CardEvent, ...])
+
+
+def encode(events: Sequence[CardEvent]) -> bytes:
+    """Events that are told together."""
+    return _encoder.encode(events)
+
+
+def decode(data: bytes) -> tuple[CardEvent, ...]:
+    """What `encode` made bytes of."""
+    return _decoder.decode(data)

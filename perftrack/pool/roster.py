@@ -154,7 +154,7 @@ class _Asked:
 def _answer(ray: ModuleType, worker: Worker, known: Sequence[Worker]) -> str:
     """Take the report of a new worker; why it cannot be used, or nothing."""
     try:
-        named: Named = worker.next_reply()
+        named: Named = worker.answer()
     except ray.exceptions.RayTaskError as error:
         return str(error.cause or error)
     except ray.exceptions.RayError as error:

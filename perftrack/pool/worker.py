@@ -121,7 +121,7 @@ class Worker:
         """Let it begin with a lease."""
         self.lease = lease
         self.outstanding = {(job.case.suite, job.case.key): job for job in lease.jobs}
-        self._call(self._actor.run.options(num_returns="streaming").remote(lease))
+        self._call(self._actor.tell.options(num_returns="streaming").remote(lease))
 
     def park(self) -> None:
         """Give the device to whoever waits for it; another one may come back."""
@@ -144,11 +144,9 @@ class Worker:
         self.idle()
         self._call(self._actor.take_over.remote(archives, self.named, *tars))
 
-    def next_reply(self) -> Any:
-        """The next answer of the call it is busy with; StopIteration at the end of a lease, or Ray's error."""
-        self.heard_at = time.monotonic()
-        reference = self.reply if self.lease is None else next(self.reply)
-        return self._ray.get(reference)
+    def answer(self) -> Any:
+        """The answer of the call it is busy with, which is no lease; or Ray's error."""
+        return self._ray.get(self.reply)
 
     def idle(self) -> None:
         """It is done with its call."""

@@ -6,6 +6,7 @@ time), and how long devices stand idle for reasons of scheduling: in a first run
 in a later one. Behind it the client's part: results that are decoded, and stored in SQLite.
 """
 
+import gc
 import sys
 import time
 import tracemalloc
@@ -37,6 +38,7 @@ def memory(count: int) -> None:
     tracemalloc.start()
     before, _ = tracemalloc.get_traced_memory()
     coordinate(plan(count, ROUNDS, known=True), DEVICES)
+    gc.collect()
     after, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     say(f"{count:>7} jobs: {(after - before) / count:.0f} bytes a job left at the end, {peak / count:.0f} at the peak")

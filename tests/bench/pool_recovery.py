@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "pool"))
+sys.path.extend(str(Path(__file__).parents[1] / name) for name in ("pool", "."))
 
 from several_nodes import Nodes, several_nodes
 

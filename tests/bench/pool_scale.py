@@ -1,6 +1,7 @@
 """How far one coordinator goes: `python tests/bench/pool_scale.py WHAT [DEVICES …]`, the figures of docs/scale.md.
 
-`streams`: what Ray itself costs the host for each event, over so many streams of events at once, from real actors.
+`streams`: what Ray itself costs the host for each answer, over so many streams of answers at once, from real actors;
+`calls`: what the least costs that one can ask of an actor, a call that does nothing, so many a second.
 `real`: a pool of so many simulated GPUs, each a real Card in a real actor with a real child that sleeps instead of
 measuring; beside it what the model says of the same jobs. `model`: the real dispatcher on a simulated clock, on which
 go by what `streams` and `pool_overhead.py` have measured; `1000x10` is 1,000 devices and jobs of 10 s instead of 2 s.
@@ -14,11 +15,13 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from queue import SimpleQueue
 from tempfile import TemporaryDirectory
+from threading import Thread
 from types import ModuleType
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "pool"))
+sys.path.extend(str(Path(__file__).parents[1] / name) for name in ("pool", "."))
 
 import msgspec
 from several_nodes import several_nodes
@@ -29,13 +32,13 @@ from perftrack.pool.child_process import Limits
 from perftrack.pool.client import Pool
 from perftrack.pool.talk import Progress
 
-WAIT_S, WAITED_S = 1.4e-3, 2.5e-6
-"""An event of Ray by `streams`: this much and, for each device, this much; process CPU time of the driver."""
+ANSWER_S = 1.5e-3
+"""An answer of Ray by `streams`; process CPU time of the driver."""
 
 STORE_S = 0.9e-3
 """A result by `pool_overhead.py`, on a quiet machine."""
 
-RAY = Costs(wait=WAIT_S, waited=WAITED_S, store=STORE_S)
+RAY = Costs(answer=ANSWER_S, store=STORE_S)
 IN_ONE = 100
 """Streams of one actor; an actor for each would need 50 MB for each."""
 
@@ -44,33 +47,51 @@ PER_DEVICE = 8
 
 
 class Talker:
-    """Streams of events like those of a Card."""
+    """Streams of answers like those of a Card."""
+
+    def nothing(self) -> None:
+        """The least."""
 
     def talk(self, events: int, gap_s: float) -> Any:
         for _ in range(events):
             time.sleep(random.uniform(0.5, 1.5) * gap_s)  # noqa: S311 - chance, not a secret
-            yield {"case_key": "op[n=1]" * 40}
+            yield bytes(4000)
 
 
 def streams(count: int) -> None:
-    """CPU time of a driver that waits for the next event of each and fetches it, as the dispatcher does."""
+    """CPU time of a driver that listens to all of them, as the inbox does."""
     ray = _ray()
     actor = ray.remote(Talker).options(num_cpus=0, max_concurrency=IN_ONE)
     talkers = [actor.remote() for _ in range(-(-count // IN_ONE))]
     gap_s, events = max(1.0, count / 128), 5
     method = [talker.talk.options(num_returns="streaming") for talker in talkers]
     live = [method[number % len(talkers)].remote(events, gap_s) for number in range(count)]
-    began_s, fetched = time.process_time(), 0
-    while live:
-        ready, _ = ray.wait(live, num_returns=1, timeout=0.5)
-        for stream in ready:
-            try:
-                ray.get(next(stream))
-                fetched += 1
-            except StopIteration:
-                live.remove(stream)
+    began_s, heard = time.process_time(), SimpleQueue()
+
+    def hear(stream: Any) -> None:
+        for reference in stream:
+            heard.put(ray.get(reference))
+
+    for stream in live:
+        Thread(target=hear, args=(stream,), daemon=True).start()
+    for _ in range(count * events):
+        heard.get()
     cpu_s = time.process_time() - began_s
-    say(f"{count:>5} streams: {cpu_s / fetched * 1e3:.2f} ms CPU of the driver an event")
+    say(f"{count:>5} streams: {cpu_s / (count * events) * 1e3:.2f} ms CPU of the driver an answer")
+
+
+def calls(count: int) -> None:
+    """CPU time of a driver for a call that does nothing, one after the other, at once or `count` in a second."""
+    ray = _ray()
+    idle = ray.remote(Talker).options(num_cpus=0).remote()
+    ray.get(idle.nothing.remote())
+    for pause_s in (0.0, 1 / count):
+        began_s = time.process_time()
+        for _ in range(500):
+            ray.get(idle.nothing.remote())
+            time.sleep(pause_s)
+        how = f"{count} in a second" if pause_s else "at once"
+        say(f"      calls, {how}: {(time.process_time() - began_s) / 500 * 1e3:.2f} ms CPU of the driver a call")
 
 
 def _ray() -> ModuleType:
@@ -137,7 +158,7 @@ def cpu_s(pid: int) -> float:
 def _modelled(jobs: Sequence[Job], count: int, costs: Costs) -> Ran:
     """With what the dispatcher itself uses of the CPU, which a run without costs has told."""
     free = coordinate(jobs, count)
-    return coordinate(jobs, count, costs._replace(event=free.cpu_s / len(free.lags_s)))._replace(cpu_s=free.cpu_s)
+    return coordinate(jobs, count, costs._replace(act=free.cpu_s / len(free.lags_s)))._replace(cpu_s=free.cpu_s)
 
 
 def model(count: int, mean_s: float = MEAN_S) -> None:
@@ -158,6 +179,7 @@ def say(text: str) -> None:
 
 
 WHAT = {
+    "calls": (calls, ("50",)),
     "streams": (streams, ("64", "256", "1000")),
     "real": (real, ("8", "16")),
     "model": (model, ("64", "256", "512", "1000", "1000x10")),

@@ -26,6 +26,7 @@ from perftrack.model import (
 )
 from perftrack.pool.child_process import Limits
 from perftrack.pool.dispatch import Dispatcher, Plan
+from perftrack.pool.inbox import Answer
 from perftrack.pool.lease import Doing, Finished
 from perftrack.pool.talk import Reply, Result
 
@@ -40,12 +41,10 @@ class Costs(NamedTuple):
 
     start: float = 0.0
     """Of a lease, until its first job begins: the child's start."""
-    wait: float = 0.0
-    """Of one `ray.wait`."""
-    waited: float = 0.0
-    """The same, for each device in its list."""
-    event: float = 0.0
-    """Of one event, to fetch it and to act on it."""
+    answer: float = 0.0
+    """Of one answer, until it is in the inbox."""
+    act: float = 0.0
+    """Of one answer, to act on it."""
     store: float = 0.0
     """Of one result, by the command."""
 
@@ -76,7 +75,7 @@ class SimulatedDevice:
         self.leaving = self.away = self.starting = False
         self.heard_at = time.monotonic()
         self.busy_s = self._began_s = self.due_s = 0.0
-        self._events: list[Any] = []
+        self._answers: list[Any] = []
 
     def fits(self, jobs: Any) -> bool:
         return self.device_class == jobs[0].device_class
@@ -84,22 +83,22 @@ class SimulatedDevice:
     def give(self, lease: Any) -> None:
         self.lease, self.reply = lease, self
         self.outstanding = {(job.case.suite, job.case.key): job for job in lease.jobs}
-        self._events = [event for job in reversed(lease.jobs) for event in (self._finished(job), self._doing(job))]
+        begins = [self._doing(job) for job in lease.jobs]
+        ends = [self._finished(job) for job in lease.jobs]
+        self._answers = [(begins[0],), *zip(ends, begins[1:], strict=False), (ends[-1],)][::-1]
         self._clock.add(self, self._clock.now_s + self._clock.costs.start)
 
-    def next_reply(self) -> Any:
-        """The event at hand; the next one follows it by the time of the device, whenever this one was fetched."""
+    def answer(self) -> Any:
+        """The answer at hand; the next one follows it by the time of the device, whenever this one is taken."""
         self.heard_at = time.monotonic()
-        self._clock.fetch(self.due_s)
-        if not self._events:
-            raise StopIteration
-        event = self._events.pop()
-        seconds = 0.0
-        if isinstance(event, Doing):
-            self._began_s, seconds = self.due_s, self._events[-1].result.wall_s
+        if not self._answers:
+            return StopIteration()
+        answer, seconds = self._answers.pop(), 0.0
+        if isinstance(answer[-1], Doing):
+            self._began_s, seconds = self.due_s, self._answers[-1][0].result.wall_s
         self.busy_s += seconds
         self._clock.add(self, self.due_s + seconds)
-        return event
+        return answer
 
     @property
     def at_hand(self) -> Job | None:
@@ -124,7 +123,7 @@ class SimulatedDevice:
 
 
 class SimulatedRay:
-    """`ray.wait` by the simulated clock: what devices have said by now, or what is said next."""
+    """An inbox by the simulated clock: what devices have said by now, or what is said next."""
 
     class exceptions:  # noqa: N801 - Ray's name
         class RayError(Exception): ...
@@ -150,20 +149,16 @@ class SimulatedRay:
         self._count += 1
         heapq.heappush(self._due, (at_s, self._count, device))
 
-    def wait(self, among: Sequence[Any], *, num_returns: int, timeout: float) -> tuple[list[Any], list[Any]]:
-        """Those that have said something, or with a timeout the first one that does, and the others."""
-        self._work(self.costs.wait + self.costs.waited * len(among))
-        if timeout:
-            self.now_s = max(self.now_s, self._due[0][0])
-        ready: list[Any] = []
-        while self._due and len(ready) < num_returns and self._due[0][0] <= self.now_s:
-            ready.append(heapq.heappop(self._due)[2])
-        return ready, [device for device in among if device not in ready]
+    def listen(self, workers: Sequence[Any]) -> None:
+        """Every call is known."""
 
-    def fetch(self, due_s: float) -> None:
-        """One event that was said at `due_s`."""
-        self._work(self.costs.event)
+    def next(self, timeout_s: float) -> Answer:
+        """What was said first, of all that has not been taken; what it costs goes by before anybody acts on it."""
+        due_s, _, device = heapq.heappop(self._due)
+        self.now_s = max(self.now_s, due_s)
+        self._work(self.costs.answer + self.costs.act)
         self.lags_s.append(self.now_s - due_s)
+        return Answer(device, device.reply, device.answer())
 
     def store(self) -> None:
         """A result goes to the command, for which the host waits where too many are on their way."""
@@ -216,6 +211,7 @@ def coordinate(jobs: Sequence[Job], devices: int, costs: Costs = FREE, told: Cal
         ray,  # pyright: ignore - in the place of the module
         pool,
         Plan(suite_paths=(), methods={"cuda": Method()}, seed=0, limits=Limits()),
+        inbox=ray,  # pyright: ignore - the same
         emit=emit,
         stopped=lambda: False,
         membership=Unchanging(),

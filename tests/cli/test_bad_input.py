@@ -156,6 +156,7 @@ except StoreError as error:
 """
 
 
+@pytest.mark.fault
 def test_a_full_disk_loses_nothing_and_says_so(repo, run, files, joining, tmp_path):
     repo.commit("base", files)
     database = str(tmp_path / "perf.db")

@@ -132,6 +132,7 @@ def test_a_dirty_tree_is_submitted_as_what_it_is(broken):
     assert fused(report)["bystander"]["verdict"] == "wrong", "as the files are, not as they were committed"
 
 
+@pytest.mark.fault
 def test_broken_variants_and_suites_are_statuses_and_the_rest_goes_on(broken):
     _, report, _ = broken
     verdicts = {name: (row["verdict"], row["red"]) for name, row in fused(report).items()}
@@ -146,6 +147,7 @@ def test_broken_variants_and_suites_are_statuses_and_the_rest_goes_on(broken):
     assert any("nothing_here" in problem for problem in report["problems"])
 
 
+@pytest.mark.fault
 def test_a_suite_that_no_longer_imports_makes_its_cases_fail(broken):
     _, report, _ = broken
     row = next(row for row in report["rows"] if row["case"].startswith("mistyped"))
@@ -153,6 +155,7 @@ def test_a_suite_that_no_longer_imports_makes_its_cases_fail(broken):
     assert "typo" in row["message"]
 
 
+@pytest.mark.fault
 def test_ctrl_c_keeps_what_was_measured_and_resume_measures_nothing_twice(
     repo, run, files, command, alone, own_tmp, living_in, tmp_path
 ):

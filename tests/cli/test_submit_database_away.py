@@ -9,6 +9,8 @@ import warnings
 import psycopg
 import pytest
 
+pytestmark = pytest.mark.fault
+
 
 @pytest.fixture
 def server():

@@ -8,7 +8,6 @@ import os
 import re
 import secrets
 import shlex
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -18,16 +17,14 @@ from pathlib import Path
 
 import pytest
 import requests
+from ports import free_port
 from tcp_proxy import Proxy
 
 pytest.importorskip("aiohttp_cors", reason="ray[default], which has the dashboard, is not installed")
 
+pytestmark = pytest.mark.xdist_group("outside")  # its cluster is its own
+
 SECRET = "not-for-everybody"  # noqa: S105 - looked for where it must not be
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
 
 
 @pytest.fixture(scope="module")
@@ -144,6 +141,7 @@ def stored(outside):
         return connection.execute("select count(*) from job_attempt").fetchone()[0]
 
 
+@pytest.mark.fault
 def test_a_connection_that_is_cut_for_a_while_costs_nothing(repo, command, head, proxy, follow):
     repo.commit("base", {"suites/sleeps.py": SLEEPS, "pyproject.toml": "[tool.perftrack]\n"})
     process = follow(command, "submit", "-d", "cpu", "--quick", "--base", "none", "--rounds", "6", "--format", "json")
@@ -164,6 +162,7 @@ def test_a_connection_that_is_cut_for_a_while_costs_nothing(repo, command, head,
     assert row["speedup_head"] == pytest.approx(2, rel=0.2)
 
 
+@pytest.mark.fault
 def test_a_bisection_from_outside_whose_head_is_never_heard_of_again(repo, command, run_alone, head, proxy, follow):
     good = repo.commit("good", {"suites/sleeps.py": SLEEPS, "pyproject.toml": "[tool.perftrack]\n"})
     repo.commit("slow", {"suites/sleeps.py": SLEEPS.replace("variant(0.01)", "variant(0.02)")})
@@ -221,6 +220,7 @@ def test_ray_job_submit_as_the_docs_have_it(repo, command, alone, run_alone, hea
     assert {row["suite"] for row in report["rows"]} == {"sleeps"}
 
 
+@pytest.mark.fault
 def test_a_head_that_knows_another_token_is_said(repo, files, run_alone, head):
     address, outside = head
     repo.commit("base", files)
@@ -230,6 +230,7 @@ def test_a_head_that_knows_another_token_is_said(repo, files, run_alone, head):
     assert done.stderr.splitlines()[-1].endswith("is its token in RAY_AUTH_TOKEN here?")
 
 
+@pytest.mark.fault
 def test_an_error_inside_is_the_commands_own(repo, files, run_alone, head):
     address, outside = head
     repo.commit("base", files)
@@ -240,6 +241,7 @@ def test_an_error_inside_is_the_commands_own(repo, files, run_alone, head):
     )
 
 
+@pytest.mark.fault
 def test_a_head_that_does_not_answer_is_said_with_the_remedy(repo, files, run_alone, head):
     _, outside = head
     repo.commit("base", files)

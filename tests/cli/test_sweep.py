@@ -103,6 +103,7 @@ def test_what_is_not_there_is_said_in_a_sentence(swept, args, said):
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.fault
 def test_a_run_is_watched_by_one_cancelled_by_another_and_goes_on_afterwards(repo, files, command, joining, tmp_path):
     repo.commit("base", files)
     database = tmp_path / "perf.db"

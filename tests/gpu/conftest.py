@@ -2,6 +2,8 @@
 
 import pytest
 
+ALONE = {"test_submit_gpu.py", "test_init_gpu.py", "test_faults_gpu.py"}
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: item.path.name != "test_submit_gpu.py")
+    items.sort(key=lambda item: item.path.name not in ALONE)

@@ -1,5 +1,9 @@
-"""Kernels that take their context along, never end or want more memory than there is: a real Card on a real GPU."""
+"""Kernels that take their context along, never end or want more memory than there is, and a process that stays: a real
+Card on a real GPU.
+"""
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -15,7 +19,11 @@ from perftrack.revision import Repository
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not gpu_names(), reason="no NVIDIA GPU"), pytest.mark.timeout(550)]
 
-SUITE = """
+SUITE = '''
+import subprocess
+import sys
+from pathlib import Path
+
 import cupy as cp
 
 from perftrack.declare import benchmark, variant
@@ -39,6 +47,23 @@ def by(source, name):
 
 def greedy(x, **_):
     return (lambda: None), cp.empty(2**50, "float32")
+
+
+STAYS = """
+import os, time, cupy
+held = cupy.zeros(2**31, "uint8")
+cupy.cuda.runtime.deviceSynchronize()
+print(os.getpid(), flush=True)
+time.sleep(900)
+"""
+
+
+def leaving(x, **_):
+    if not Path("LEFT").exists():
+        command = [sys.executable, "-c", STAYS]
+        stays = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        Path("LEFT").write_text(stays.stdout.readline())
+    return doubled(x)
 
 
 def declare(build):
@@ -72,7 +97,12 @@ def endless(rng, n):
 @declare(greedy)
 def starving(rng, n):
     return inputs(rng, n)
-"""
+
+
+@declare(leaving)
+def leaves(rng, n):
+    return inputs(rng, n)
+'''
 
 
 def job(name: str, round_: int) -> Job:
@@ -90,9 +120,9 @@ def job(name: str, round_: int) -> Job:
 
 
 @pytest.fixture
-def ended(repo, tmp_path, monkeypatch):
-    """How jobs of these benchmarks end on the card, one lease each with a fine one after it."""
-    repo.commit("base", {"suites/faults.py": SUITE})
+def ends(repo, tmp_path, monkeypatch):
+    """How the jobs of a lease end on the card, by benchmark."""
+    repo.commit("base", {"suites/faults.py": SUITE.replace("LEFT", str(tmp_path / "left"))})
     repository = Repository.discover(repo.root)
     (tmp_path / "tars").mkdir()
     archive = repository.export(repository.revision("HEAD"), tmp_path / "tars")
@@ -102,14 +132,14 @@ def ended(repo, tmp_path, monkeypatch):
     card.hold_trees({"head": archive}, Path(archive.path).read_bytes())
     uuid = card.identify().report.device.uuid
 
-    def run(name: str):
+    def run(*names: str):
         lease = Lease(
             backend="cuda",
             suite_paths=("suites",),
             method=quick_method("cuda"),
             seed=1,
             round=1,
-            jobs=(job(name, 1), job("fine", 1)),
+            jobs=tuple(job(name, 1) for name in names),
             device_uuid=uuid,
         )
         found = {}
@@ -121,6 +151,18 @@ def ended(repo, tmp_path, monkeypatch):
                     found |= {one.case.benchmark: event for one in jobs}
                 case _:
                     pass
+        return found
+
+    return run
+
+
+@pytest.fixture
+def ended(ends):
+    """How a job of this benchmark ends, in a lease with a fine one."""
+
+    def run(name: str):
+        found = ends(name, "fine")
+        assert isinstance(found["fine"], Finished), found["fine"]
         assert found["fine"].result.status is Status.OK, found["fine"].result.message
         return found[name]
 
@@ -144,3 +186,17 @@ def test_more_memory_than_the_card_has_is_the_variants_and_its_process_goes_on(e
     assert statuses["unfused"].status is Status.OK
     assert statuses["fused"].status is Status.FAILED
     assert "memory" in statuses["fused"].message.lower()
+
+
+def test_a_process_that_stays_keeps_others_off_the_card_until_it_is_gone(ends, tmp_path):
+    """It is in no group of the child's, so that it cannot be ended with it."""
+    ends("leaves")
+    left = int((tmp_path / "left").read_text())
+    try:
+        event = ends("fine")["fine"]
+        assert isinstance(event, Lost), event
+        assert classify(event.ending).party is Party.DEVICE
+        assert "is busy" in event.ending.said
+    finally:
+        os.kill(left, signal.SIGKILL)
+    assert ends("fine")["fine"].result.status is Status.OK

@@ -19,6 +19,7 @@ GOOD = """
 """
 
 
+@pytest.mark.fault
 def test_broken_suites_are_problems_and_the_others_are_collected(tree):
     root = tree(
         "t",
@@ -59,6 +60,7 @@ def test_broken_suites_are_problems_and_the_others_are_collected(tree):
     assert "SIGKILL" in collected.problems["f_killed"]
 
 
+@pytest.mark.fault
 def test_a_hanging_suite_is_ended(tree):
     root = tree("t", {"suites/a_hang.py": "import time\nwhile True: time.sleep(1)\n", "suites/b.py": GOOD})
     collected = collect_tree(root, ("suites",), timeout_s=6)
@@ -66,6 +68,7 @@ def test_a_hanging_suite_is_ended(tree):
     assert {case.suite for case in collected.cases} == {"b"}
 
 
+@pytest.mark.fault
 def test_a_suite_that_prints_without_end_is_ended_and_fills_no_disk(tree):
     """Nobody here may make a file of more than a few megabytes meanwhile."""
     forever = "import time\nwhile True:\n    print('x' * 999_999)\n    time.sleep(0.01)\n"

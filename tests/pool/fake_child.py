@@ -148,6 +148,13 @@ def until(job):
     done(job)
 
 
+def slow_until(job):
+    """Take time for as long as there is no such file."""
+    if not Path(job.case.params["path"]).exists():
+        time.sleep(0.3)
+    done(job)
+
+
 def touches(job):
     Path(job.case.params["path"]).touch()
     done(job)
@@ -197,6 +204,7 @@ KERNELS = {
     "kills_card": kills_card,
     "slow": slow,
     "until": until,
+    "slow_until": slow_until,
     "touches": touches,
     "once": once,
     "disturbed": on_first_card(lambda job: done(job, Status.UNSTABLE, "disturbed")),

@@ -3,7 +3,6 @@
 import os
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -11,6 +10,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
+
+from ports import free_port
 
 _START = (sys.executable, "-u", "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats")
 _SIZE = (f"--object-store-memory={128 << 20}", "--num-gpus=0")
@@ -68,8 +69,7 @@ class Nodes:
 @contextmanager
 def several_nodes(environment: Mapping[str, str], names: tuple[str, ...], **extra: str) -> Iterator[Nodes]:
     """A cluster with nodes of these names; a silent node counts as lost after 5 s. `extra`: settings of Ray."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
+    port = free_port()
     others = {key: value for key, value in environment.items() if not key.startswith("RAY_")}
     settings = {
         "RAY_AUTH_MODE": "token",
@@ -86,7 +86,7 @@ def several_nodes(environment: Mapping[str, str], names: tuple[str, ...], **extr
         nodes = Nodes(port, others | settings, Path(folder))
         nodes.add_head()
         try:
-            for name in names:
+            for name in names:  # one after the other: two that start at once may both wait until Ray gives up
                 nodes.add(name)
             yield nodes
         finally:

@@ -8,6 +8,8 @@ from perftrack.model import Status
 from perftrack.pool.blame import MAX_FAULTS, MAX_LOSSES, Decision, Ending, History, Party, classify, decide, describe
 from perftrack.pool.host_memory import Shortage
 
+pytestmark = pytest.mark.fault
+
 OWN, OTHERS = Shortage(peak_bytes=13 << 30, total_bytes=24 << 30), Shortage(peak_bytes=9 << 30, total_bytes=24 << 30)
 KERNEL, SUITE, DEVICE, NODE, INFRA = Party.KERNEL, Party.SUITE, Party.DEVICE, Party.NODE, Party.INFRASTRUCTURE
 

@@ -10,6 +10,8 @@ from perftrack.pool.card import Card, CardSetup
 from perftrack.pool.child_process import Limits
 from perftrack.pool.lease import Finished, Lease, Lost
 
+pytestmark = pytest.mark.fault
+
 
 @pytest.fixture
 def jumping_clock(monkeypatch):
@@ -22,7 +24,7 @@ def jumping_clock(monkeypatch):
 def test_a_jump_of_the_clock_neither_ends_a_job_nor_spares_one_that_hangs(
     jumping_clock, fake_child, make_job, tmp_path
 ):
-    limits = Limits(start_s=20, silence_s=1, case_s=20, exit_s=5, reap_s=10)
+    limits = Limits(start_s=20, silence_s=2, case_s=20, exit_s=5, reap_s=10)
     card = Card(CardSetup(backend="cpu", cores=1, scratch=str(tmp_path), child=fake_child, limits=limits))
     jobs = (make_job("slow", seconds=0.2), make_job("hang"), make_job("fine"))
     lease = Lease(backend="cpu", suite_paths=(), method=Method(), seed=0, round=1, jobs=jobs, device_uuid="CPU-0")

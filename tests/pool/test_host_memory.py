@@ -2,7 +2,11 @@
 
 from pathlib import Path
 
+import pytest
+
 from perftrack.pool.host_memory import here
+
+pytestmark = pytest.mark.fault
 
 PLENTY = 1 << 50
 

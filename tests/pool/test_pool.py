@@ -16,6 +16,8 @@ from perftrack.pool.client import Pool, resolve_address
 from perftrack.pool.talk import Note, Progress
 from perftrack.revision import Repository
 
+pytestmark = pytest.mark.fault
+
 
 @pytest.fixture(scope="module")
 def trees(tmp_path_factory):
@@ -266,7 +268,7 @@ def session_of(leader):
     return found
 
 
-def wait_until(condition, seconds=30):
+def wait_until(condition, seconds=90):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it did not happen in time"

@@ -6,6 +6,8 @@ from perftrack.model import Case, Job, JobResult, Method, Status, Traffic
 from perftrack.pool.client import Pool
 from perftrack.revision import Repository
 
+pytestmark = pytest.mark.fault
+
 SUITE = """
 import os
 import resource

@@ -11,6 +11,8 @@ from perftrack.pipeline import plan
 from perftrack.pipeline.plan import Pair
 from perftrack.pool.client import Note
 
+pytestmark = pytest.mark.fault
+
 
 @pytest.fixture
 def pool(joined, fake_child):

@@ -10,6 +10,8 @@ from perftrack.model import JobResult, Status
 from perftrack.pool.client import Pool
 from perftrack.pool.talk import Joined, Note, Progress
 
+pytestmark = [pytest.mark.fault, pytest.mark.xdist_group("nodes"), pytest.mark.timeout(600)]
+
 
 @pytest.fixture(scope="module")
 def nodes(cache_home):

@@ -16,6 +16,8 @@ from perftrack.model import TreeArchive
 from perftrack.pool.tree_cache import KEEP_S, evict, unpack
 from perftrack.revision import Repository
 
+pytestmark = pytest.mark.fault
+
 
 @pytest.fixture
 def exported(repo, tmp_path):

@@ -1,7 +1,11 @@
 """Devices of one class run the same software, or the odd ones are named."""
 
+import pytest
+
 from perftrack.model import Device, DeviceReport, Environment
 from perftrack.pool.versions import difference, usual
+
+pytestmark = pytest.mark.fault
 
 
 def report(name, device_class="H200", **entries):

@@ -15,7 +15,7 @@ from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "pool"))
+sys.path.extend(str(Path(__file__).parents[1] / name) for name in ("pool", "."))
 
 from faults import Faults
 from several_nodes import several_nodes

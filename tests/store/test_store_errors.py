@@ -108,6 +108,7 @@ def test_a_folder_without_rights_at_all(locked_folder: Path) -> None:
     assert "cannot be made: Permission denied; name another with --db" in str(error)
 
 
+@pytest.mark.fault
 def test_a_locked_database(tmp_path: Path, sqlite_template: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "LOCK_TIMEOUT_S", 0.1)
     path = shutil.copy(sqlite_template, tmp_path / "perf.db")
@@ -122,6 +123,7 @@ def test_a_locked_database(tmp_path: Path, sqlite_template: Path, monkeypatch: p
     other.close()
 
 
+@pytest.mark.fault
 def test_a_damaged_database(tmp_path: Path, sqlite_template: Path) -> None:
     path = Path(shutil.copy(sqlite_template, tmp_path / "perf.db"))
     data = bytearray(path.read_bytes())
@@ -160,6 +162,7 @@ def test_a_driver_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None
     assert "psycopg, which is not installed: pip install 'perftrack[postgresql]'" in str(error)
 
 
+@pytest.mark.fault
 def test_a_connection_that_was_lost_is_made_again(postgresql: str, postgresql_template: str) -> None:
     url = new_database(postgresql, postgresql_template)
     with Store.open(url) as store, psycopg.connect(postgresql, autocommit=True) as other:
@@ -169,6 +172,7 @@ def test_a_connection_that_was_lost_is_made_again(postgresql: str, postgresql_te
         assert store.jobs(build.run().uid) == [build.job()]
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize("state", ["40P01", "40001", "55P03", "57P01", "08006"])
 def test_a_transaction_is_tried_again_where_the_server_asks_for_it(
     postgresql: str, monkeypatch: pytest.MonkeyPatch, state: str

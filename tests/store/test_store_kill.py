@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from store_kills import kills
 
+pytestmark = pytest.mark.fault
+
 
 @pytest.fixture(autouse=True)
 def _children_find_us(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,8 @@ from perftrack.errors import UsageError
 from perftrack.model import Status
 from perftrack.store import Store
 
+pytestmark = pytest.mark.fault
+
 
 @pytest.fixture
 def run_uid(store: Store) -> str:

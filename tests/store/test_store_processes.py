@@ -6,10 +6,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 import store_builders as build
 import store_process
 
 from perftrack.store import Store
+
+pytestmark = pytest.mark.fault
 
 SCRIPT = [sys.executable, store_process.__file__]
 

@@ -21,6 +21,8 @@ import store_process
 from perftrack.errors import StoreAwayError, StoreError
 from perftrack.store import Spool, Store, door, engine, schema, spool
 
+pytestmark = pytest.mark.fault
+
 UID = build.run().uid
 
 

@@ -51,6 +51,7 @@ def test_another_run_of_the_same_uid_is_refused(store: Store, changes: dict[str,
     assert store.load_run(run.uid).run == run
 
 
+@pytest.mark.fault
 def test_a_second_delivery_of_a_job_is_a_no_op(store: Store, run_uid: str) -> None:
     assert store.add_job(run_uid, build.case(), build.job(), build.device()) is True
     assert store.add_job(run_uid, build.case(), build.job(), build.device()) is False
