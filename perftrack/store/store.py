@@ -172,7 +172,7 @@ class Store:
 
         StoreError where one of them is stored with other content.
         """
-        return bulk.add(self._door, self._writer.header(run_uid), jobs)
+        return bulk.add(self._door, self._writer.dimensions, self._writer.header(run_uid), jobs)
 
     def close_finished(self, run_uid: str, *, finished_us: int, problems: Sequence[str]) -> None:
         """Say that all finished jobs of a run have been added."""
