@@ -207,9 +207,14 @@ class Store:
         """The rows of a question in parts of at most `size`, all of one instant."""
         return self._door.stream(question, size)
 
-    def parts(self, question: sa.Select[*tuple[Any, ...]], keep: Callable[[Any], T]) -> list[T] | None:
+    @property
+    def dialect(self) -> sa.Dialect:
+        """What the database speaks."""
+        return self._door.dialect
+
+    def parts(self, text: str, keep: Callable[[Any], T]) -> list[T] | None:
         """What `keep` makes of each `pyarrow.RecordBatch` of the answer where ADBC gives it (PostgreSQL), else None."""
-        return self._door.parts(question, keep)
+        return self._door.parts(text, keep)
 
     def ask(self, query: str) -> adhoc.Answer:
         """What one SELECT gives: names and rows; UsageError for any other statement."""
