@@ -114,6 +114,12 @@ def _copy(path: Path, place: Path) -> None:
         source.backup(copy)
 
 
+def give_pages_back(connection: sa.Connection) -> None:
+    """To the file system. Each step gives one back, and only a script takes all steps of what has no columns."""
+    raw: Any = connection.connection.dbapi_connection
+    raw.executescript("PRAGMA incremental_vacuum")
+
+
 def copy_aside(path: Path, suffix: str) -> Path:
     """Copy a SQLite database, as it is now, to `NAME.suffix` beside it (`NAME.suffix-2` … where that is taken).
 

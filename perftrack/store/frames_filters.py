@@ -67,14 +67,16 @@ def chosen_series(store: Store, filters: Filters) -> list[int] | None:
             conditions.append(column.in_(_names(store, there, str(pattern))))
     if not conditions:
         return None
-    question = (
-        sa.select(series.c.id)
-        .join(kernel_case, series.c.case_id == kernel_case.c.id)
-        .join(suite, kernel_case.c.suite_id == suite.c.id)
-        .join(device_class, series.c.device_class_id == device_class.c.id)
-        .where(*conditions)
-    )
+    question = _SERIES.where(*conditions)
     return store.read(lambda connection: list(connection.scalars(question)))
+
+
+_SERIES = (
+    sa.select(series.c.id)
+    .join(kernel_case, series.c.case_id == kernel_case.c.id)
+    .join(suite, kernel_case.c.suite_id == suite.c.id)
+    .join(device_class, series.c.device_class_id == device_class.c.id)
+)
 
 
 def _names(store: Store, there: sa.Select[*tuple[Any, ...]] | sa.CompoundSelect[Any], pattern: str) -> list[str]:
@@ -141,6 +143,7 @@ _SIDES_WITH_RESULTS = (
 )
 
 _ALL_SIDES = sa.select(sa.func.count()).select_from(run_side).scalar_subquery()
+_EXTENT = sa.select(sa.select(sa.func.max(revision.c.position)).where(ROWS).scalar_subquery(), _ALL_SIDES)
 
 
 def newest_sides(store: Store, chosen: Where, asked: Where, last: int) -> tuple[dict[int, list[int]], int]:
@@ -148,9 +151,9 @@ def newest_sides(store: Store, chosen: Where, asked: Where, last: int) -> tuple[
 
     The newest revision comes first. Positions are looked through from the greatest on, so that nobody has to sort all.
     """
-    newest = sa.select(sa.func.max(revision.c.position)).where(*asked).scalar_subquery()
-    greatest, there = store.read(lambda connection: connection.execute(sa.select(newest, _ALL_SIDES)).one())
     of_all, with_results = conditions(store.dialect, asked), conditions(store.dialect, chosen)
+    extent = filled(store.dialect, _EXTENT, of_all)
+    greatest, there = store.read(lambda connection: connection.exec_driver_sql(extent).one())
     found: dict[int, list[int]] = {}
     or_unknown = " OR revision.position IS NULL"
     upper, size = -1 if greatest is None else greatest, max(last, _AT_ONCE)

@@ -35,20 +35,20 @@ _ROWS = sa.select(
     result.c.speedup,
 ).where(ROWS)
 _KEYS = sa.select(result.c.series_id, result.c.run_side_id).where(ROWS)
-_ALL = sa.select(series.c.id)
 Rows = dict[str, numbers.Floats]
 
 
 def latest(store: Store, base: StoredRevision | None, filters: Filters) -> pd.DataFrame:
     """By suite, case, device and variant; NaN where the base has no time."""
     chosen = frames_filters.chosen_series(store, filters)
+    known, variants = _series(store, chosen)
     where = frames_filters.among(store, filters, chosen)
     of_base = [sa.false()] if base is None else frames_filters.of_revisions(store, [base.id])
-    newest, before_it = _newest(store, where, chosen), _fetch(store, _ROWS, [*where, *of_base])
+    newest, before_it = _newest(store, where, numbers.ids(known["id"])), _fetch(store, _ROWS, [*where, *of_base])
     rows = {name: np.concatenate([newest[name], before_it[name]]) for name in newest}
     ids = numbers.ids(rows["series_id"])
     sides = Dimension(store, "run_side_id", rows["run_side_id"], ("repo", "commit", "commit_seq"))
-    name, levels = _names(store, ids)
+    name, levels = _names(store, known, variants, ids)
     order = _order(sides, ids)
     of_newest = order < len(newest["series_id"])
     # by several methods there are several series of one name: the newest commit counts
@@ -75,9 +75,8 @@ def latest(store: Store, base: StoredRevision | None, filters: Filters) -> pd.Da
     return frame
 
 
-def _newest(store: Store, where: Where, chosen: Sequence[int] | None) -> Rows:
-    """The newest result of each series."""
-    missing = numbers.ids(numbers.fetch(store, _ALL)["id"]) if chosen is None else np.array(chosen, np.int64)
+def _newest(store: Store, where: Where, missing: npt.NDArray[np.int64]) -> Rows:
+    """The newest result of each of these series."""
     found: list[Rows] = [{column.name: np.empty(0) for column in _ROWS.selected_columns}]
     newest, _ = frames_filters.newest_sides(store, [], [], _AT_MOST)
     commits = list(newest.values())
@@ -130,48 +129,51 @@ def _order(sides: Dimension, ids: npt.NDArray[np.int64]) -> Places:
     return np.lexsort((sides.place, ids, np.array([*(number[one] for one in runs), 0], np.intp)[sides.place]))
 
 
-_shown = sa.func.coalesce(aliases.CURRENT.c.id, kernel_case.c.id)
-_SERIES = aliases.beside(
-    sa.select(
-        series.c.id,
-        kernel_case.c.suite_id.label("suite"),
-        _shown.label("case"),
-        series.c.device_class_id.label("device"),
-    ).join_from(series, kernel_case, series.c.case_id == kernel_case.c.id)
-)
-_WORDS = {
-    "suite": (suite.c.id, sa.select(suite.c.id, suite.c.name).where(ROWS)),
-    "case": (kernel_case.c.id, sa.select(kernel_case.c.id, kernel_case.c.key).where(ROWS)),
-    "device": (device_class.c.id, sa.select(device_class.c.id, device_class.c.name).where(ROWS)),
-}
+def _series(store: Store, chosen: Sequence[int] | None) -> tuple[Rows, list[str]]:
+    """Numbers of the chosen series, or of all, with what names them; and the variants that are numbered so."""
+    variants = sorted(store.read(lambda connection: connection.scalars(_VARIANTS).all()))
+    which = sa.true() if chosen is None else is_among(series.c.id, sorted(chosen))
+    return _fetch(store, _coded(tuple(variants)), [which]), variants
+
+
+_VARIANTS = sa.select(series.c.variant).distinct()
 
 
 @lru_cache(maxsize=16)
 def _coded(variants: tuple[str, ...]) -> Question:
     code = sa.case({word: at for at, word in enumerate(variants)}, value=series.c.variant).label("variant")
-    return _SERIES.add_columns(code).where(ROWS)
+    return sa.select(series.c.id, series.c.case_id, series.c.device_class_id, code).where(ROWS)
 
 
-def _names(store: Store, ids: npt.NDArray[np.int64]) -> tuple[Places, list[Any]]:
+_CASES = (
+    aliases.beside(sa.select(kernel_case.c.id, suite.c.name, aliases.KEY))
+    .join(suite, kernel_case.c.suite_id == suite.c.id)
+    .where(ROWS)
+)
+_CLASSES = sa.select(device_class.c.id, device_class.c.name)
+
+
+def _names(store: Store, known: Rows, variants: list[str], ids: npt.NDArray[np.int64]) -> tuple[Places, list[Any]]:
     """The name of each series as one number, which sorts as its parts do, and the words of each part."""
-    variants = sorted(store.read(lambda connection: connection.scalars(sa.select(series.c.variant).distinct()).all()))
-    occurring = numbers.distinct(ids)
-    rows = numbers.fetch(store, _coded(tuple(variants)), str(is_among(series.c.id, occurring)))
-    at = numbers.places(ids, numbers.ids(rows["id"]).tolist())
-    levels: list[Any] = []
-    codes: list[Places] = []
-    for part, (ids_of, question) in _WORDS.items():
-        of = numbers.ids(rows[part])
-        text = filled(store.dialect, question, str(is_among(ids_of, numbers.distinct(of))))
-        words = store.read(lambda connection, text=text: connection.exec_driver_sql(text).all())
-        level = sorted({word for _, word in words})
-        rank = {word: at_word for at_word, word in enumerate(level)}
-        levels.append(pd.Index(level, dtype="str"))
-        place = numbers.places(of, [row[0] for row in words])
-        codes.append(np.array([rank[word] for _, word in words], np.intp)[place])
-    levels.append(pd.Index(variants, dtype="str"))
-    codes.append(numbers.ids(rows["variant"]).astype(np.intp))
+    of_case, of_class = numbers.ids(known["case_id"]), numbers.ids(known["device_class_id"])
+    text = filled(store.dialect, _CASES, str(is_among(kernel_case.c.id, numbers.distinct(of_case))))
+    cases = store.read(lambda connection: connection.exec_driver_sql(text).all())
+    classes = store.read(lambda connection: connection.execute(_CLASSES).all())
+    place = numbers.places(of_case, [row[0] for row in cases])
+    suites, of_suite = _ranked([row[1] for row in cases], place)
+    keys, of_key = _ranked([row[2] for row in cases], place)
+    names, of_name = _ranked([row[1] for row in classes], numbers.places(of_class, [row[0] for row in classes]))
+    levels: list[Any] = [suites, keys, names, pd.Index(variants, dtype="str")]
+    codes = [of_suite, of_key, of_name, numbers.ids(known["variant"]).astype(np.intp)]
+    at = numbers.places(ids, numbers.ids(known["id"]).tolist())
     return np.ravel_multi_index(codes, _sizes(levels))[at], levels
+
+
+def _ranked(words: Sequence[str], place: Places) -> tuple[Any, Places]:
+    """The different words, sorted, and which of them is at each place."""
+    level = sorted(set(words))
+    rank = {word: at for at, word in enumerate(level)}
+    return pd.Index(level, dtype="str"), np.array([rank[word] for word in words], np.intp)[place]
 
 
 def _sizes(levels: Sequence[Any]) -> list[int]:

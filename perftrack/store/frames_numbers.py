@@ -67,6 +67,7 @@ def _is_never_null(column: sa.ColumnElement[Any]) -> bool:
 
 
 def _column(column: Floats, *, marked: bool) -> Floats:
+    """A copy, so that it may go before the others do."""
     values = column.copy()
     if marked:
         values[np.isinf(values)] = np.nan
