@@ -16,7 +16,7 @@ from store_lines import Table, say, seconds
 from perftrack.judge.value import Summary
 from perftrack.model import JobResult, Method
 from perftrack.store import FinishedJob, Store, schema
-from perftrack.store.dimensions import insert
+from perftrack.store.dimensions import insert, insert_tuples
 
 COMMITS = 64
 _JOBS = 200
@@ -221,7 +221,7 @@ def _producers(table: Table, engine: str, make: Make) -> None:
         if queue is not None:
             for _ in range(8 * 80):
                 batch = queue.get()
-                store._door.write(lambda c, batch=batch: insert(c, schema.result, batch, tail=_NEW))
+                store._door.write(lambda c, batch=batch: insert_tuples(c, schema.result, COLUMNS, batch, tail=_NEW))
         said = [answers.get() for _ in workers]
         spent = time.perf_counter() - start
         for worker in workers:
@@ -232,20 +232,16 @@ def _producers(table: Table, engine: str, make: Make) -> None:
         table.most(engine, "8 producers, batches of 100: errors", sum(said), 0, note="keys overlap" * (queue is None))
         if queue is not None:
             raw = _raw(store)
-            source = Commits(of)
-            made = [row for commit in range(17, 19) for row in source.rows(commit)]
-            parts = [made[at : at + 100] for at in range(0, 8000, 100)]
-            bare = seconds(lambda: _batches(engine, raw, _statement(engine, "result", COLUMNS), parts)) * 8
+            # as many rows in the same order, of further commits
+            parts = [part for number in range(8) for part in _parts(of, number, 17 + 2 * number)]
+            bare = seconds(lambda: _batches(engine, raw, _statement(engine, "result", COLUMNS), parts))
             raw.close()
             table.least(engine, "8 producers through one writer, of one bare writer", bare / spent, 0.60)
 
 
 def _produce(engine: str, url: str, of: Any, number: int, gate: Any, queue: Any, answers: Any) -> None:
-    source, errors = Commits(of, seed=number), 0
-    first = 1 + 2 * number if engine == "sqlite" else 1
-    made = [row for commit in range(first, first + 2) for row in source.rows(commit)][:8000]
-    parts = [[dict(zip(COLUMNS, row, strict=True)) for row in made[at : at + 100]] for at in range(0, 8000, 100)]
-    random.Random(number).shuffle(parts)  # noqa: S311 (an order, not a secret)
+    errors = 0
+    parts = _parts(of, number, 1 + 2 * number if engine == "sqlite" else 1)
     if engine == "sqlite":
         gate.wait()
         for part in parts:
@@ -255,10 +251,19 @@ def _produce(engine: str, url: str, of: Any, number: int, gate: Any, queue: Any,
             gate.wait()
             for part in parts:
                 try:
-                    store._door.write(lambda c, part=part: insert(c, schema.result, part, tail=_NEW))
+                    store._door.write(lambda c, part=part: insert_tuples(c, schema.result, COLUMNS, part, tail=_NEW))
                 except Exception:  # noqa: BLE001 (any is an error of this line)
                     errors += 1
     answers.put(errors)
+
+
+def _parts(of: Any, number: int, first: int) -> list[list[tuple[Any, ...]]]:
+    """Batches of two commits, in an order of this number's own."""
+    source = Commits(of, seed=number)
+    made = [row for commit in range(first, first + 2) for row in source.rows(commit)][:8000]
+    parts = [made[at : at + 100] for at in range(0, 8000, 100)]
+    random.Random(number).shuffle(parts)  # noqa: S311 (an order, not a secret)
+    return parts
 
 
 def append(store: Store, commits: int) -> float:
