@@ -311,8 +311,8 @@ class Store:
         `device` is a device class or a pattern with * and ?.
         """
         matching = self._matching(None, of) if isinstance(of, str) else [of]
-        where = [read.of_revisions([one.id for one in matching]), *self._device_filter(device)]
-        return self.read(lambda connection: read.summaries(connection, *where, today=True))
+        its = self.read(lambda connection: read.of_revisions(connection, [one.id for one in matching]))
+        return self.read(lambda connection: read.summaries(connection, its, *self._device_filter(device), today=True))
 
     def history(
         self,
