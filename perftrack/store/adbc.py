@@ -11,14 +11,9 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 
 from perftrack.store.address import Address
+from perftrack.store.engine import SERVER_SETTING
 
 T = TypeVar("T")
-
-
-def statement(dialect: sa.Dialect, question: sa.Select[*tuple[Any, ...]]) -> str:
-    """As text without parameters."""
-    options = {"literal_binds": True, "render_postcompile": True}
-    return str(question.compile(dialect=dialect, compile_kwargs=options))
 
 
 class Server:
@@ -28,10 +23,11 @@ class Server:
         self._address = address
         self._free: list[Any] = []
 
-    def parts(self, question: sa.Select[*tuple[Any, ...]], keep: Callable[[Any], T]) -> list[T] | None:
-        """What `keep` makes of each `pyarrow.RecordBatch` of the answer, none of which stays.
+    def parts(self, text: str, keep: Callable[[Any], T], beside: sa.Connection | None) -> list[T] | None:
+        """What `keep` makes of each `pyarrow.RecordBatch` of the answer to a statement, none of which stays.
 
-        None where ADBC is not there, or cannot give it.
+        It is of the instant of the transaction `beside`, if there is one. None where ADBC is not there, or cannot give
+        it.
         """
         if self._address.path is not None:
             return None
@@ -39,13 +35,17 @@ class Server:
             from adbc_driver_postgresql import dbapi  # noqa: PLC0415 - optional
         except ImportError:
             return None
-        text = statement(self._address.url.get_dialect()(), question)
+        before = _same_instant(beside)
+        if before is None:
+            return None
         try:
-            connection = self._free.pop() if self._free else dbapi.connect(self._uri())
+            connection = self._free.pop() if self._free else self._connected(dbapi)
         except dbapi.Error:
             return None
         try:
             with connection.cursor() as cursor:
+                for setting in before:
+                    cursor.execute(setting)
                 cursor.execute(text)
                 answer = [keep(part) for part in cursor.fetch_record_batch()]
             connection.rollback()
@@ -63,5 +63,23 @@ class Server:
         while self._free:
             self._free.pop().close()
 
-    def _uri(self) -> str:
-        return self._address.url.set(drivername="postgresql").render_as_string(hide_password=False)
+    def _connected(self, dbapi: Any) -> Any:
+        uri = self._address.url.set(drivername="postgresql").render_as_string(hide_password=False)
+        connection = dbapi.connect(uri)
+        with connection.cursor() as cursor:
+            cursor.execute(SERVER_SETTING)
+        connection.commit()
+        return connection
+
+
+_EXPORT = "SELECT CASE WHEN NOT pg_is_in_recovery() THEN pg_export_snapshot() END"
+
+
+def _same_instant(beside: sa.Connection | None) -> tuple[str, ...] | None:
+    """Statements that make a new transaction see what another one does; None on a replica, which cannot do that."""
+    if beside is None:
+        return ()
+    snapshot = beside.exec_driver_sql(_EXPORT).scalar()
+    if snapshot is None:
+        return None
+    return "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", f"SET TRANSACTION SNAPSHOT '{snapshot}'"

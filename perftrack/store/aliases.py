@@ -13,23 +13,24 @@ from perftrack.errors import UsageError
 from perftrack.store import glob
 from perftrack.store.schema import case_alias, kernel_case, suite
 
-_current = kernel_case.alias("shown")
+CURRENT = kernel_case.alias("shown")
+"""The case under whose name another one is shown, in a question that went through `beside`."""
 
-KEY: sa.ColumnElement[str] = sa.func.coalesce(_current.c.key, kernel_case.c.key)
+KEY: sa.ColumnElement[str] = sa.func.coalesce(CURRENT.c.key, kernel_case.c.key)
 """The name of today, in a question that went through `beside`."""
 
 
 def beside(question: sa.Select[*tuple[Any, ...]]) -> sa.Select[*tuple[Any, ...]]:
     """A question to `kernel_case`, joined with the case under whose name it is shown."""
     return question.join(case_alias, case_alias.c.case_id == kernel_case.c.id, isouter=True).join(
-        _current, _current.c.id == case_alias.c.current_id, isouter=True
+        CURRENT, CURRENT.c.id == case_alias.c.current_id, isouter=True
     )
 
 
 def names(connection: sa.Connection) -> dict[tuple[str, str], str]:
     """Suite and former key → key of today, of the renamed ones."""
     question = beside(sa.select(suite.c.name, kernel_case.c.key, KEY).join_from(kernel_case, suite))
-    return {(name, old): new for name, old, new in connection.execute(question.where(_current.c.id.is_not(None)))}
+    return {(name, old): new for name, old, new in connection.execute(question.where(CURRENT.c.id.is_not(None)))}
 
 
 def numbers(connection: sa.Connection, pattern: str) -> list[int]:

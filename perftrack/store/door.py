@@ -1,12 +1,15 @@
 """The one way to the database: transactions, retries, and its errors in our words.
 
 A transaction is a function of a connection, so that a deadlock or a lost connection can be answered by
-calling it again; everything the store writes is harmless to write twice.
+calling it again; everything the store writes is harmless to write twice. A thread has one at a time: what reads
+inside of another is a part of it, and sees what it sees; what writes inside of one that writes is a mistake of the
+program, which the databases would answer by waiting for themselves.
 """
 
 import random
 import shutil
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -35,12 +38,20 @@ _FULL = (
 _LOCKED = f"is locked by another program for more than {engine.LOCK_TIMEOUT_S:.0f} s: end that program, then try again"
 
 
+class _Open(threading.local):
+    """The transaction that this thread is in."""
+
+    connection: sa.Connection | None = None
+    writes = False
+
+
 class Door:
     """Transactions on one database."""
 
     def __init__(self, address: Address) -> None:
         self.address = address
         self._server = adbc.Server(address)
+        self._open = _Open()
 
     @cached_property
     def _writer(self) -> sa.Engine:
@@ -48,28 +59,39 @@ class Door:
 
     @cached_property
     def _reader(self) -> sa.Engine:
-        return engine.reader(self.address) if self.address.path else self._writer
+        # on a server all that a transaction reads is of one instant too
+        of_server = {"isolation_level": "REPEATABLE READ"}
+        return engine.reader(self.address) if self.address.path else self._writer.execution_options(**of_server)
 
     def write(self, work: Callable[[sa.Connection], T]) -> T:
-        """Call `work` in a transaction that may write, again where the database asks for that; then commit."""
-        return self._transact(self._writer, work, PAUSES_S)
+        """Call `work` in a transaction that may write, again where the database asks for that; then commit.
+
+        RuntimeError inside of another one that may write: its end would not be that of this one.
+        """
+        return self._transact(work, PAUSES_S, writes=True)
 
     def read(self, work: Callable[[sa.Connection], T]) -> T:
-        """Call `work` in a transaction that only reads."""
-        return self._transact(self._reader, work, PAUSES_S)
+        """Call `work` in a transaction that only reads, all of it of one instant; in the one that is open, if any."""
+        joined = self._open.connection
+        return work(joined) if joined is not None else self._transact(work, PAUSES_S, writes=False)
 
     def stream(self, question: sa.Select[*tuple[Any, ...]], size: int) -> Generator[Sequence[Any]]:
         """Rows in parts of at most `size`, of one instant; not tried again. The transaction ends with the generator."""
         with translated(self.address), self._reader.begin() as connection:
             yield from connection.execution_options(yield_per=size).execute(question).partitions()
 
-    def parts(self, question: sa.Select[*tuple[Any, ...]], keep: Callable[[Any], T]) -> list[T] | None:
+    @property
+    def dialect(self) -> sa.Dialect:
+        """What the database speaks."""
+        return self._reader.dialect
+
+    def parts(self, text: str, keep: Callable[[Any], T]) -> list[T] | None:
         """What `keep` makes of each `pyarrow.RecordBatch` of the answer where ADBC can give it, else None."""
-        return self._server.parts(question, keep)
+        return self._server.parts(text, keep, self._open.connection)
 
     def probe(self, work: Callable[[sa.Connection], T], *, write: bool = False) -> T:
         """As `read` or `write`, but a database that does not answer is an error at once."""
-        return self._transact(self._writer if write else self._reader, work, ())
+        return self._transact(work, (), writes=write)
 
     def close(self) -> None:
         """Give all connections back."""
@@ -79,18 +101,27 @@ class Door:
             if made is not None:
                 made.dispose()
 
-    def _transact(self, through: sa.Engine, work: Callable[[sa.Connection], T], pauses: tuple[float, ...]) -> T:
+    def _transact(self, work: Callable[[sa.Connection], T], pauses: tuple[float, ...], *, writes: bool) -> T:
+        if writes and self._open.writes:
+            raise RuntimeError(f"{self.address.label}: a transaction that writes began inside of another one")
         with translated(self.address):
             for pause in pauses:
                 try:
-                    with through.begin() as connection:
-                        return work(connection)
+                    return self._once(work, writes=writes)
                 except exc.DBAPIError as error:
                     if not _worth_another_try(error):
                         raise
                     time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 (jitter, not a secret)
-            with through.begin() as connection:
+            return self._once(work, writes=writes)
+
+    def _once(self, work: Callable[[sa.Connection], T], *, writes: bool) -> T:
+        outer = self._open.connection, self._open.writes
+        with (self._writer if writes else self._reader).begin() as connection:
+            self._open.connection, self._open.writes = connection, writes
+            try:
                 return work(connection)
+            finally:
+                self._open.connection, self._open.writes = outer
 
 
 def _worth_another_try(error: exc.DBAPIError) -> bool:

@@ -66,7 +66,7 @@ class Database:
         they leave are there, however many; `iter_results` gives them in parts. A renamed case has its name of today.
         `columns` names those that are wanted: a few are read in a fraction of the time and memory of all.
         """
-        return frames_table.results(self._store, columns, filters)
+        return self._store.read(lambda _: frames_table.results(self._store, columns, filters))
 
     def iter_results(self, *, batch_rows: int = 65_536, **filters: Unpack[Filters]) -> "Iterator[pa.RecordBatch]":
         """The rows of `results` as Arrow record batches of at most `batch_rows`, all of one instant, none left out.
@@ -122,7 +122,7 @@ class Database:
         topological order, of one commit the run that started last. The filters are those of `results`.
         """
         of = None if base is None else self._store.find_revision(filters.get("repo"), base)
-        return frames_latest.latest(self._store, of, filters)
+        return self._store.read(lambda _: frames_latest.latest(self._store, of, filters))
 
     def compare(self, base: str, head: str, *, device: str | None = None, repo: str | None = None) -> pd.DataFrame:
         """Two stored revisions (first digits of commits): one row a candidate, by (suite, case, device, variant).

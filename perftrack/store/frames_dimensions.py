@@ -1,6 +1,7 @@
 """The small tables of the frame `results`: each row read once, and where every result has its own."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import sqlalchemy as sa
 
 from perftrack.store import aliases, frames_filters, wide
 from perftrack.store import frames_numbers as numbers
-from perftrack.store.columns import is_one_of
+from perftrack.store.columns import is_among
 from perftrack.store.frames_columns import UNPLACED
 from perftrack.store.schema import (
     declaration,
@@ -28,6 +29,7 @@ from perftrack.store.schema import (
     suite,
 )
 from perftrack.store.store import Store
+from perftrack.store.written import ROWS, Question, filled
 
 Places = npt.NDArray[np.intp]
 
@@ -111,16 +113,27 @@ TABLES: Mapping[str, sa.Select[*tuple[Any, ...]]] = {
 }
 """By the column of `result` that has the number of their row."""
 
+_IDS = {"run_side_id": run_side.c.id, "series_id": series.c.id, "setting_id": setting.c.id, "extent_id": extent.c.id}
+
+_NEEDED: Mapping[str, Sequence[str]] = {
+    "run_side_id": ("run_number", "revision_number", "side"),
+    "series_id": ("baseline_id",),
+    "setting_id": ("expected_gain", "bytes_min", "flops", "peak_bytes_per_s"),
+    "extent_id": ("samples", "rounds", "bad_blocks"),
+}
+"""Columns of theirs that order results, or that values are made of."""
+
 
 class Dimension:
     """Rows of a small table that occur, and where each result has its own."""
 
-    def __init__(self, store: Store, question: sa.Select[*tuple[Any, ...]], column: numbers.Floats) -> None:
+    def __init__(self, store: Store, number: str, column: numbers.Floats, wanted: Iterable[str]) -> None:
+        """Of the table that the column `number` of `result` refers to, as far as the wanted columns need it."""
+        self._names, question = _narrowed(number, frozenset(wanted))
         of = numbers.ids(column)
-        there = is_one_of(question.selected_columns["id"], numbers.distinct(of))
-        self.rows: Sequence[Any] = store.read(lambda connection: connection.execute(question.where(there)).all())
-        self._names = [one.name for one in question.selected_columns]
-        self.place: Places = numbers.places(of, {row[0]: at for at, row in enumerate(self.rows)})
+        text = filled(store.dialect, question, str(is_among(_IDS[number], numbers.distinct(of))))
+        self.rows: Sequence[Any] = store.read(lambda connection: connection.exec_driver_sql(text).all())
+        self.place: Places = numbers.places(of, [row[0] for row in self.rows])
 
     def values(self, name: str) -> list[Any]:
         """Of each row."""
@@ -134,3 +147,14 @@ class Dimension:
     def floats(self, name: str) -> numbers.Floats:
         """Of each result; NaN for NULL."""
         return np.array([*self.values(name), None], np.float64)[self.place]
+
+
+def _names_of(question: Question) -> list[str]:
+    return [column.name for column in question.selected_columns]
+
+
+@lru_cache(maxsize=256)
+def _narrowed(number: str, wanted: frozenset[str]) -> tuple[list[str], Question]:
+    whole = TABLES[number]
+    names = ["id", *(name for name in _names_of(whole) if name in {*_NEEDED[number], *wanted})]
+    return names, whole.with_only_columns(*(whole.selected_columns[name] for name in names)).where(ROWS)

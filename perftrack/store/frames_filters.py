@@ -1,14 +1,15 @@
 """Which results are asked for: filters to conditions on the key of `result` alone, all of them numbers of rows."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypedDict
 
 import sqlalchemy as sa
 
 from perftrack.store import aliases, glob
-from perftrack.store.columns import is_one_of
+from perftrack.store.columns import is_among, is_one_of
 from perftrack.store.schema import device_class, kernel_case, result, revision, run, run_side, series, suite
 from perftrack.store.store import Store
+from perftrack.store.written import RESULTS, ROWS, conditions, filled
 
 Where = list[sa.ColumnElement[bool]]
 
@@ -16,7 +17,7 @@ BRANCH = sa.case((run_side.c.side == "head", run.c.head_branch), else_=run.c.bas
 """That which a side of a run was measured on."""
 
 _AT_ONCE = 256
-"""Newest revisions that are asked first whether they have a result; the next step takes twice as many."""
+"""Places in the history that are looked through first for revisions with a result; the next step takes twice that."""
 
 
 class Filters(TypedDict, total=False):
@@ -39,14 +40,21 @@ class Filters(TypedDict, total=False):
 
 def where(store: Store, filters: Filters) -> Where:
     """The conditions; UsageError where a commit or a run is unknown."""
-    found = [*_of_series(store, filters), *_of_runs(store, filters)]
+    return among(store, filters, chosen_series(store, filters))
+
+
+def among(store: Store, filters: Filters, chosen: Sequence[int] | None) -> Where:
+    """The same where the series are known that the filters leave."""
+    of_series: Where = [] if chosen is None else [is_one_of(result.c.series_id, chosen)]
+    found = [*of_series, *_of_runs(store, filters)]
     since, last, repo = filters.get("since"), filters.get("last"), filters.get("repo")
     if since is not None or last is not None or repo is not None:
         found += _of_revisions(store, found, since=since, last=last, repo=repo)
     return found
 
 
-def _of_series(store: Store, filters: Filters) -> Where:
+def chosen_series(store: Store, filters: Filters) -> list[int] | None:
+    """Numbers of the series that the filters leave; None where that is all of them."""
     conditions: Where = []
     if (case := filters.get("case")) is not None:
         conditions.append(is_one_of(series.c.case_id, store.read(lambda connection: aliases.numbers(connection, case))))
@@ -58,15 +66,17 @@ def _of_series(store: Store, filters: Filters) -> Where:
         if (pattern := filters.get(name)) is not None:
             conditions.append(column.in_(_names(store, there, str(pattern))))
     if not conditions:
-        return []
-    question = (
-        sa.select(series.c.id)
-        .join(kernel_case, series.c.case_id == kernel_case.c.id)
-        .join(suite, kernel_case.c.suite_id == suite.c.id)
-        .join(device_class, series.c.device_class_id == device_class.c.id)
-        .where(*conditions)
-    )
-    return [is_one_of(result.c.series_id, store.read(lambda connection: list(connection.scalars(question))))]
+        return None
+    question = _SERIES.where(*conditions)
+    return store.read(lambda connection: list(connection.scalars(question)))
+
+
+_SERIES = (
+    sa.select(series.c.id)
+    .join(kernel_case, series.c.case_id == kernel_case.c.id)
+    .join(suite, kernel_case.c.suite_id == suite.c.id)
+    .join(device_class, series.c.device_class_id == device_class.c.id)
+)
 
 
 def _names(store: Store, there: sa.Select[*tuple[Any, ...]] | sa.CompoundSelect[Any], pattern: str) -> list[str]:
@@ -90,22 +100,14 @@ def _of_runs(store: Store, filters: Filters) -> Where:
 
 def _of_sides(store: Store, condition: sa.ColumnElement[bool]) -> Where:
     """The results of the sides of runs that fit: no condition where all do."""
-    all_of_them = sa.select(sa.func.count()).select_from(run_side).scalar_subquery()
-    question = sa.select(run_side.c.id, all_of_them).join(run, run_side.c.run_id == run.c.id).where(condition)
+    question = sa.select(run_side.c.id, _ALL_SIDES).join(run, run_side.c.run_id == run.c.id).where(condition)
     rows = store.read(lambda connection: connection.execute(question).all())
-    numbers = sorted(row[0] for row in rows)
-    if not rows or rows[0][1] != len(rows):
-        return [_among(result.c.run_side_id, numbers)]
-    return []
+    return _of_numbers([row[0] for row in rows], rows[0][1] if rows else 0)
 
 
-def _among(column: sa.Column[int], numbers: Sequence[int]) -> sa.ColumnElement[bool]:
-    """One of these, in order: a range but for its holes where most are in it, which is read in one go."""
-    if numbers and numbers[-1] - numbers[0] < 2 * len(numbers):
-        holes = sorted(set(range(numbers[0], numbers[-1])).difference(numbers))
-        within = column.between(sa.literal_column(str(numbers[0])), sa.literal_column(str(numbers[-1])))
-        return sa.and_(within, ~is_one_of(column, holes)) if holes else within
-    return is_one_of(column, numbers)
+def _of_numbers(sides: Sequence[int], there: int) -> Where:
+    """The results of these sides, of so many that are there."""
+    return [] if sides and len(sides) == there else [is_among(result.c.run_side_id, sorted(sides))]
 
 
 def of_revisions(store: Store, numbers: Sequence[int]) -> Where:
@@ -119,7 +121,8 @@ def _of_revisions(store: Store, chosen: Where, *, since: str | None, last: int |
         first = store.find_revision(repo, since).order
         asked.append(sa.tuple_(*_ORDER) >= sa.tuple_(int(first[0]), *first[1:]))
     if last is not None:
-        return _of_sides(store, is_one_of(run_side.c.revision_id, _newest(store, chosen, asked, last)))
+        found, there = newest_sides(store, chosen, asked, last)
+        return _of_numbers([side for sides in found.values() for side in sides], there)
     return _of_sides(store, run_side.c.revision_id.in_(sa.select(revision.c.id).where(*asked)))
 
 
@@ -130,29 +133,36 @@ _ORDER = (
     revision.c.id,
 )
 """Topological, as `StoredRevision.order` has it."""
+_NEWEST_FIRST = [part.desc() for part in _ORDER]
+
+_SIDES_WITH_RESULTS = (
+    sa.select(run_side.c.revision_id, run_side.c.id)
+    .join(revision, run_side.c.revision_id == revision.c.id)
+    .where(ROWS, sa.exists().where(result.c.run_side_id == run_side.c.id, RESULTS))
+    .order_by(*_NEWEST_FIRST)
+)
+
+_ALL_SIDES = sa.select(sa.func.count()).select_from(run_side).scalar_subquery()
+_EXTENT = sa.select(sa.select(sa.func.max(revision.c.position)).where(ROWS).scalar_subquery(), _ALL_SIDES)
 
 
-def newest_revisions(store: Store, asked: Where, *, skip: int, count: int) -> list[int]:
-    """The newest first, but for some of them."""
-    question = sa.select(revision.c.id).where(*asked).order_by(*(part.desc() for part in _ORDER))
-    return store.read(lambda connection: list(connection.scalars(question.offset(skip).limit(count))))
+def newest_sides(store: Store, chosen: Where, asked: Where, last: int) -> tuple[dict[int, list[int]], int]:
+    """Of the last revisions that have a result among the chosen: their sides with one; and how many sides there are.
 
-
-def _newest(store: Store, chosen: Where, asked: Where, last: int) -> list[int]:
-    """The last of these revisions that have a result among the chosen: the newest are asked first."""
-    found: list[int] = []
-    start, size = 0, max(last, _AT_ONCE)
-    while len(found) < last:
-        some = newest_revisions(store, asked, skip=start, count=size)
-        there = set(_with_results(store, chosen, some))
-        found += [number for number in some if number in there]
-        if len(some) < size:
-            break
-        start, size = start + size, 2 * size
-    return found[:last]
-
-
-def _with_results(store: Store, chosen: Where, numbers: Sequence[int]) -> Iterable[int]:
-    has_one = sa.exists().where(result.c.run_side_id == run_side.c.id, *chosen)
-    question = sa.select(run_side.c.revision_id).where(is_one_of(run_side.c.revision_id, numbers), has_one)
-    return store.read(lambda connection: list(connection.scalars(question)))
+    The newest revision comes first. Positions are looked through from the greatest on, so that nobody has to sort all.
+    """
+    of_all, with_results = conditions(store.dialect, asked), conditions(store.dialect, chosen)
+    extent = filled(store.dialect, _EXTENT, of_all)
+    greatest, there = store.read(lambda connection: connection.exec_driver_sql(extent).one())
+    found: dict[int, list[int]] = {}
+    or_unknown = " OR revision.position IS NULL"
+    upper, size = -1 if greatest is None else greatest, max(last, _AT_ONCE)
+    while True:
+        placed = f"(revision.position BETWEEN {upper - size + 1} AND {upper}{or_unknown})"
+        text = filled(store.dialect, _SIDES_WITH_RESULTS, f"{of_all} AND {placed}", with_results)
+        for number, side in store.read(lambda connection, text=text: connection.exec_driver_sql(text).all()):
+            if number in found or len(found) < last:
+                found.setdefault(number, []).append(side)
+        upper, size, or_unknown = upper - size, 2 * size, ""
+        if len(found) >= last or upper < 0:
+            return found, there

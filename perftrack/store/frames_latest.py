@@ -1,10 +1,10 @@
 """The frame `latest`: the newest result of every series, beside that of one commit.
 
-Which side of which run is the newest of a series is asked of the keys alone, which the index of sides has. Values are
-then read of these rows only, and names once a series.
+The sides of runs are asked from the newest on, until each series has a result; words are read once each.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,54 +15,47 @@ import sqlalchemy as sa
 from perftrack.model import Status
 from perftrack.store import aliases, frames_columns, frames_filters, wide
 from perftrack.store import frames_numbers as numbers
-from perftrack.store.columns import is_one_of
-from perftrack.store.frames_dimensions import SIDES, Dimension, Places
+from perftrack.store.columns import is_among, is_one_of
+from perftrack.store.frames_dimensions import Dimension, Places
 from perftrack.store.frames_filters import Filters, Where
 from perftrack.store.schema import device_class, kernel_case, result, series, suite
 from perftrack.store.store import Store
 from perftrack.store.value import StoredRevision
+from perftrack.store.written import ROWS, Question, conditions, filled
 
 _NAMES = ("suite", "case", "device", "variant")
-_AT_FIRST = 4
 _AT_MOST = 124
 """Newest commits that are asked for every series; one that has no result there is asked for by itself."""
 
-_KEYS = sa.select(result.c.series_id, result.c.run_side_id)
-_ROWS = _KEYS.add_columns(
+_ROWS = sa.select(
+    result.c.series_id,
+    result.c.run_side_id,
     sa.case({word.value: at for at, word in enumerate(Status)}, value=wide.STATUS).label("status"),
     result.c.time_s,
     result.c.speedup,
-)
-
-_SERIES = aliases.beside(
-    sa.select(
-        series.c.id,
-        suite.c.name.label("suite"),
-        aliases.KEY.label("case"),
-        device_class.c.name.label("device"),
-        series.c.variant,
-    )
-    .join_from(series, kernel_case, series.c.case_id == kernel_case.c.id)
-    .join(suite, kernel_case.c.suite_id == suite.c.id)
-    .join(device_class, series.c.device_class_id == device_class.c.id)
-)
+).where(ROWS)
+_KEYS = sa.select(result.c.series_id, result.c.run_side_id).where(ROWS)
+Rows = dict[str, numbers.Floats]
 
 
 def latest(store: Store, base: StoredRevision | None, filters: Filters) -> pd.DataFrame:
     """By suite, case, device and variant; NaN where the base has no time."""
-    where = frames_filters.where(store, filters)
-    newest = _newest(store, where)
+    chosen = frames_filters.chosen_series(store, filters)
+    known, variants = _series(store, chosen)
+    where = frames_filters.among(store, filters, chosen)
     of_base = [sa.false()] if base is None else frames_filters.of_revisions(store, [base.id])
-    rows = numbers.fetch(store, _ROWS.where(*where, sa.or_(sa.and_(sa.true(), *of_base), *_of(newest))))
-    ids, side = numbers.ids(rows["series_id"]), numbers.ids(rows["run_side_id"])
-    sides, name, levels = Dimension(store, SIDES, rows["run_side_id"]), *_names(store, rows["series_id"])
+    newest, before_it = _newest(store, where, numbers.ids(known["id"])), _fetch(store, _ROWS, [*where, *of_base])
+    rows = {name: np.concatenate([newest[name], before_it[name]]) for name in newest}
+    ids = numbers.ids(rows["series_id"])
+    sides = Dimension(store, "run_side_id", rows["run_side_id"], ("repo", "commit", "commit_seq"))
+    name, levels = _names(store, known, variants, ids)
     order = _order(sides, ids)
-    is_newest = np.array([newest.get(one, -1) for one in ids.tolist()], np.int64) == side
-    is_base = np.array([*(one == (base and base.id) for one in sides.values("revision_number")), False])[sides.place]
+    of_newest = order < len(newest["series_id"])
     # by several methods there are several series of one name: the newest commit counts
-    at = _last_of_each(name, order[is_newest[order]])
-    before = _last_of_each(name, order[is_base[order]])
+    at, before = _last_of_each(name, order[of_newest]), _last_of_each(name, order[~of_newest])
     place = np.searchsorted(name[at], name[before])
+    known = name[at][place.clip(max=len(at) - 1)] == name[before] if len(at) else np.zeros(len(before), bool)
+    before, place = before[known], place[known]
     frame = pd.DataFrame(
         {
             "repo": _words(sides.values("repo"), sides.place[at]),
@@ -82,40 +75,51 @@ def latest(store: Store, base: StoredRevision | None, filters: Filters) -> pd.Da
     return frame
 
 
-def _newest(store: Store, where: Where) -> dict[int, int]:
-    """Series → the side of a run that has its newest result."""
-    missing = set(numbers.ids(numbers.fetch(store, sa.select(series.c.id))["id"]).tolist())
-    found: dict[int, int] = {}
-    start, size = 0, _AT_FIRST
-    while missing and start < _AT_MOST:
-        some = frames_filters.newest_revisions(store, [], skip=start, count=size)
-        found |= _last_sides(store, [*where, *frames_filters.of_revisions(store, some)], missing)
-        if len(some) < size:
-            return found
-        start, size = start + size, 2 * size
-    return found | _last_sides(store, [*where, is_one_of(result.c.series_id, sorted(missing))], missing)
+def _newest(store: Store, where: Where, missing: npt.NDArray[np.int64]) -> Rows:
+    """The newest result of each of these series."""
+    found: list[Rows] = [{column.name: np.empty(0) for column in _ROWS.selected_columns}]
+    newest, _ = frames_filters.newest_sides(store, [], [], _AT_MOST)
+    commits = list(newest.values())
+    start, size = 0, 1
+    while len(missing) and start < len(commits):
+        some = sorted(side for sides in commits[start : start + size] for side in sides)
+        rows = _fetch(store, _ROWS, [*where, is_among(result.c.run_side_id, some)])
+        missing = _keep(store, found, rows, missing)
+        start, size = start + size, 4 * size
+    if len(missing):
+        keys = _fetch(store, _KEYS, [*where, is_one_of(result.c.series_id, missing.tolist())])
+        by_side = Dimension(store, "run_side_id", keys["run_side_id"], ())
+        last = _last_of_each(numbers.ids(keys["series_id"]), np.argsort(by_side.place, kind="stable"))
+        if len(last):
+            of = _of(keys["series_id"][last], keys["run_side_id"][last])
+            found.append(_fetch(store, _ROWS, [of]))
+    return {name: np.concatenate([part[name] for part in found]) for name in found[0]}
 
 
-def _last_sides(store: Store, where: Where, missing: set[int]) -> dict[int, int]:
-    """The last of these results of each series that is missing, which is not from then on."""
-    keys = numbers.fetch(store, _KEYS.where(*where))
-    oldest_first = np.argsort(Dimension(store, SIDES, keys["run_side_id"]).place, kind="stable")
-    ids, sides = (numbers.ids(keys[name])[oldest_first].tolist() for name in ("series_id", "run_side_id"))
-    last = dict(zip(ids, sides, strict=True))
-    found = {one: last[one] for one in missing & last.keys()}
-    missing.difference_update(found)
-    return found
+def _fetch(store: Store, question: Question, where: Where) -> Rows:
+    return numbers.fetch(store, question, conditions(store.dialect, where))
 
 
-def _of(newest: Mapping[int, int]) -> Where:
+def _keep(store: Store, found: list[Rows], rows: Rows, missing: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Add the last of these results of each series that is missing; those that still are."""
+    ids = numbers.ids(rows["series_id"])
+    by_side = Dimension(store, "run_side_id", rows["run_side_id"], ())
+    oldest_first = np.argsort(by_side.place, kind="stable")
+    last = _last_of_each(ids, oldest_first[np.isin(ids[oldest_first], missing)])
+    found.append({name: column[last] for name, column in rows.items()})
+    return np.setdiff1d(missing, ids[last])
+
+
+def _of(ids: numbers.Floats, sides: numbers.Floats) -> sa.ColumnElement[bool]:
     """The results of these series on these sides, a condition for each side."""
-    series_of: dict[int, list[int]] = {}
-    for one, side in newest.items():
-        series_of.setdefault(side, []).append(one)
-    return [
-        sa.and_(is_one_of(result.c.run_side_id, [side]), is_one_of(result.c.series_id, ids))
-        for side, ids in series_of.items()
-    ]
+    return sa.or_(
+        *(
+            sa.and_(
+                is_one_of(result.c.run_side_id, [int(side)]), is_one_of(result.c.series_id, ids[sides == side].tolist())
+            )
+            for side in np.unique(sides)
+        )
+    )
 
 
 def _order(sides: Dimension, ids: npt.NDArray[np.int64]) -> Places:
@@ -125,18 +129,51 @@ def _order(sides: Dimension, ids: npt.NDArray[np.int64]) -> Places:
     return np.lexsort((sides.place, ids, np.array([*(number[one] for one in runs), 0], np.intp)[sides.place]))
 
 
-def _names(store: Store, ids: numbers.Floats) -> tuple[Places, list[Any]]:
+def _series(store: Store, chosen: Sequence[int] | None) -> tuple[Rows, list[str]]:
+    """Numbers of the chosen series, or of all, with what names them; and the variants that are numbered so."""
+    variants = sorted(store.read(lambda connection: connection.scalars(_VARIANTS).all()))
+    which = sa.true() if chosen is None else is_among(series.c.id, sorted(chosen))
+    return _fetch(store, _coded(tuple(variants)), [which]), variants
+
+
+_VARIANTS = sa.select(series.c.variant).distinct()
+
+
+@lru_cache(maxsize=16)
+def _coded(variants: tuple[str, ...]) -> Question:
+    code = sa.case({word: at for at, word in enumerate(variants)}, value=series.c.variant).label("variant")
+    return sa.select(series.c.id, series.c.case_id, series.c.device_class_id, code).where(ROWS)
+
+
+_CASES = (
+    aliases.beside(sa.select(kernel_case.c.id, suite.c.name, aliases.KEY))
+    .join(suite, kernel_case.c.suite_id == suite.c.id)
+    .where(ROWS)
+)
+_CLASSES = sa.select(device_class.c.id, device_class.c.name)
+
+
+def _names(store: Store, known: Rows, variants: list[str], ids: npt.NDArray[np.int64]) -> tuple[Places, list[Any]]:
     """The name of each series as one number, which sorts as its parts do, and the words of each part."""
-    known = Dimension(store, _SERIES, ids)
-    levels: list[Any] = []
-    codes: list[Places] = []
-    for part in _NAMES:
-        values = known.values(part)
-        words = sorted(set(values))
-        rank = {word: at for at, word in enumerate(words)}
-        levels.append(pd.Index(words, dtype="str"))
-        codes.append(np.array([rank[value] for value in values], np.intp))
-    return np.ravel_multi_index(codes, _sizes(levels))[known.place], levels
+    of_case, of_class = numbers.ids(known["case_id"]), numbers.ids(known["device_class_id"])
+    text = filled(store.dialect, _CASES, str(is_among(kernel_case.c.id, numbers.distinct(of_case))))
+    cases = store.read(lambda connection: connection.exec_driver_sql(text).all())
+    classes = store.read(lambda connection: connection.execute(_CLASSES).all())
+    place = numbers.places(of_case, [row[0] for row in cases])
+    suites, of_suite = _ranked([row[1] for row in cases], place)
+    keys, of_key = _ranked([row[2] for row in cases], place)
+    names, of_name = _ranked([row[1] for row in classes], numbers.places(of_class, [row[0] for row in classes]))
+    levels: list[Any] = [suites, keys, names, pd.Index(variants, dtype="str")]
+    codes = [of_suite, of_key, of_name, numbers.ids(known["variant"]).astype(np.intp)]
+    at = numbers.places(ids, numbers.ids(known["id"]).tolist())
+    return np.ravel_multi_index(codes, _sizes(levels))[at], levels
+
+
+def _ranked(words: Sequence[str], place: Places) -> tuple[Any, Places]:
+    """The different words, sorted, and which of them is at each place."""
+    level = sorted(set(words))
+    rank = {word: at for at, word in enumerate(level)}
+    return pd.Index(level, dtype="str"), np.array([rank[word] for word in words], np.intp)[place]
 
 
 def _sizes(levels: Sequence[Any]) -> list[int]:

@@ -8,16 +8,17 @@ log with what was committed there (sqlite.org/howtocorrupt.html, 2.2.1).
 """
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import sqlalchemy as sa
 
-from perftrack.store.adbc import statement
 from perftrack.store.schema import result
 from perftrack.store.store import Store
+from perftrack.store.written import Question, filled
 
 Floats = npt.NDArray[np.float64]
 
@@ -25,40 +26,51 @@ _NULL = {"sqlite": "9e999", "postgresql": "'Infinity'::float8"}
 """What stands for NULL on the way: no measured number can be it, and NumPy takes no None."""
 
 
-def fetch(store: Store, question: sa.Select[*tuple[Any, ...]]) -> dict[str, Floats]:
-    """Column → values, in the order in which the database gives the rows."""
-    names = [column.name for column in question.selected_columns]
-    parts = store.parts(question, _columns)
+def fetch(store: Store, question: Question, rows: str = "") -> dict[str, Floats]:
+    """Column → values, in the order in which the database gives the rows.
+
+    `question` is the same object at every call, and has ROWS among its conditions where `rows` are `conditions`.
+    """
+    columns, dialect = list(question.selected_columns), store.dialect
+    parts = None if dialect.name == "sqlite" else store.parts(filled(dialect, question, rows), _columns)
     if parts is not None:
-        return {name: np.concatenate([np.empty(0), *(part.pop(0) for part in parts)]) for name in names}
-    table = store.read(lambda connection: _table(connection, question))
-    return {name: _without_marks(table[:, at]) for at, name in enumerate(names)}
+        return {column.name: np.concatenate([np.empty(0), *(part.pop(0) for part in parts)]) for column in columns}
+    text = filled(dialect, _marked(question, dialect.name), rows)
+    table = store.read(lambda connection: _table(connection, text)).reshape(-1, len(columns))
+    return {column.name: _column(table[:, at], marked=not _is_never_null(column)) for at, column in enumerate(columns)}
 
 
-def _table(connection: sa.Connection, question: sa.Select[*tuple[Any, ...]]) -> Floats:
+def _table(connection: sa.Connection, text: str) -> Floats:
     """All numbers of the answer, taken one by one from the driver's rows, none of which is kept."""
-    mark = sa.literal_column(_NULL[connection.dialect.name])
-    columns = list(question.selected_columns)
-    marked = question.with_only_columns(*(_marked(column, mark) for column in columns))
     raw: Any = connection.connection.dbapi_connection
     cursor = raw.cursor() if connection.dialect.name == "sqlite" else raw.cursor(binary=True)
-    cursor.execute(statement(connection.dialect, marked))
+    cursor.execute(text)
     table = np.fromiter(itertools.chain.from_iterable(cursor), dtype=np.float64)
     cursor.close()
-    return table.reshape(-1, len(columns))
+    return table
 
 
-def _marked(column: sa.ColumnElement[Any], mark: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
-    """A number or the mark; by the table's own word some are never NULL, if no outer join makes them so."""
+@lru_cache(maxsize=256)
+def _marked(question: Question, engine: str) -> Question:
+    """The same with the mark where a number is NULL."""
+    mark = sa.literal_column(_NULL[engine])
+    columns = list(question.selected_columns)
+    return question.with_only_columns(
+        *(column if _is_never_null(column) else sa.func.coalesce(column, mark) for column in columns)
+    )
+
+
+def _is_never_null(column: sa.ColumnElement[Any]) -> bool:
+    """By the table's own word, if no outer join makes it so."""
     of = column.element if isinstance(column, sa.Label) else column
-    if isinstance(of, sa.Column) and of.table is result and not of.nullable:
-        return column
-    return sa.func.coalesce(column, mark)
+    return isinstance(of, sa.Column) and of.table is result and not of.nullable
 
 
-def _without_marks(column: Floats) -> Floats:
+def _column(column: Floats, *, marked: bool) -> Floats:
+    """A copy, so that it may go before the others do."""
     values = column.copy()
-    values[np.isinf(values)] = np.nan
+    if marked:
+        values[np.isinf(values)] = np.nan
     return values
 
 
@@ -85,15 +97,17 @@ def distinct(numbers: npt.NDArray[np.int64]) -> list[int]:
     return np.unique(there).tolist()
 
 
-def places(numbers: npt.NDArray[np.int64], known: Mapping[int, int]) -> npt.NDArray[np.intp]:
+def places(numbers: npt.NDArray[np.int64], known: Sequence[int]) -> npt.NDArray[np.intp]:
     """Of each row number the place that it has in `known`; -1 for none."""
-    if not known:
-        return np.full(len(numbers), -1, dtype=np.intp)
-    keys = np.array(sorted(known), dtype=np.int64)
-    values = np.array([known[int(key)] for key in keys], dtype=np.intp)
-    at = np.searchsorted(keys, numbers)
-    np.minimum(at, len(keys) - 1, out=at)
-    unknown = keys[at] != numbers
-    at = values[at]
-    at[unknown] = -1
-    return at
+    keys = np.array(known, dtype=np.int64)
+    most = int(keys.max(initial=-1))
+    if most < _DENSE * (len(numbers) + len(keys)):  # a look at each is ten times as fast as a search
+        place = np.full(most + 2, -1, dtype=np.intp)
+        place[keys] = np.arange(len(keys))
+        return place[np.where((numbers < 0) | (numbers > most), -1, numbers)]
+    order = np.argsort(keys)
+    at = np.searchsorted(keys, numbers, sorter=order).clip(max=len(keys) - 1)
+    return np.where(keys[order[at]] == numbers, order[at], -1)
+
+
+_DENSE = 16

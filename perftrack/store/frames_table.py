@@ -6,6 +6,7 @@ What it gives is what `frames_results` gives in parts; a test compares the two.
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -22,6 +23,7 @@ from perftrack.store.frames_filters import Filters
 from perftrack.store.frames_values import KEY, NEEDED, Values
 from perftrack.store.schema import finding, result, run_side, series
 from perftrack.store.store import Store
+from perftrack.store.written import ROWS, Question
 
 _PLAIN = ("int64", "bool", "float64")
 
@@ -60,7 +62,7 @@ def rows(store: Store, where: frames_filters.Where, columns: Sequence[str]) -> t
 class _Table:
     def __init__(self, store: Store, where: frames_filters.Where, wanted: Sequence[str]) -> None:
         self._wanted = wanted
-        self._values = Values(store, where, facts(wanted), map(_value, wanted))
+        self._values = Values(store, where, facts(tuple(wanted)), map(_value, wanted))
         self._order = self._sorted()
 
     def frame(self) -> pd.DataFrame:
@@ -116,8 +118,9 @@ def _sources(name: str) -> tuple[str, ...]:
     return NEEDED.get(_value(name), (_value(name),))
 
 
-def facts(wanted: Sequence[str]) -> sa.Select[*tuple[Any, ...]]:
-    """The numbers that the wanted columns need, one row a result, in no order."""
+@lru_cache(maxsize=64)
+def facts(wanted: tuple[str, ...]) -> Question:
+    """The numbers that the wanted columns need, one row a result, in no order; `written.ROWS` is for conditions."""
     selected: dict[str, sa.ColumnElement[Any]] = {name: result.c[name] for name in KEY}
     for name in wanted:
         if name in _CODED:
@@ -128,7 +131,7 @@ def facts(wanted: Sequence[str]) -> sa.Select[*tuple[Any, ...]]:
             selected[_OWNER[name]] = result.c[_OWNER[name]]
         elif name != "message":
             selected |= {of: result.c[of] for of in _sources(name)}
-    question = sa.select(*(column.label(name) for name, column in selected.items())).select_from(result)
+    question = sa.select(*(column.label(name) for name, column in selected.items())).select_from(result).where(ROWS)
     finds = {"verdict", "cause", "accuracy"} & set(wanted)
     beside = set(steps.VECTORISATION) & set(wanted)
     if finds or beside:

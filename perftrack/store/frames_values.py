@@ -1,21 +1,21 @@
 """Numbers of many results, a column each: those of the narrow rows, and what follows from them, as `wide` has it."""
 
 from collections.abc import Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import sqlalchemy as sa
-from sqlalchemy.sql import visitors
 
 from perftrack.store import frames_numbers as numbers
 from perftrack.store import narrow
 from perftrack.store.columns import is_one_of
-from perftrack.store.frames_dimensions import TABLES, Dimension, Places
+from perftrack.store.frames_dimensions import Dimension, Places
 from perftrack.store.frames_filters import Where
 from perftrack.store.schema import result, result_extra
 from perftrack.store.store import Store
+from perftrack.store.written import ROWS, Question, conditions, filled
 
 Keys = npt.NDArray[np.int64]
 Floats = numbers.Floats
@@ -45,16 +45,20 @@ class Values:
 
     def __init__(self, store: Store, where: Where, question: sa.Select[*tuple[Any, ...]], names: Iterable[str]) -> None:
         self._store = store
-        self._where = where
-        self.numbers = numbers.fetch(store, question.where(*where))
-        self._tables = {number: Dimension(store, TABLES[number], self.numbers.pop(number)) for number in KEY}
-        self._extra_names = set(narrow.EXTRA) & set(names)
+        self._where = conditions(store.dialect, where)
+        self.numbers = numbers.fetch(store, question, self._where)
+        self._names = set(names)
+        self._tables = {number: self._dimension(number) for number in KEY}
+        self._extra_names = set(narrow.EXTRA) & self._names
 
     def table(self, number: str) -> Dimension:
         """The small table that a column of row numbers names."""
         if number not in self._tables:
-            self._tables[number] = Dimension(self._store, TABLES[number], self.numbers.pop(number))
+            self._tables[number] = self._dimension(number)
         return self._tables[number]
+
+    def _dimension(self, number: str) -> Dimension:
+        return Dimension(self._store, number, self.numbers.pop(number), self._names)
 
     def value(self, name: str) -> Floats:
         """By its name in `Summary`, in the units of the store; NaN where there is none."""
@@ -93,7 +97,7 @@ class Values:
         keys = own
         if missing := sorted({*of.tolist()} - {row[0] for row in series.rows} - {-1}):
             sides = [row[0] for row in self.table("run_side_id").rows]
-            others = numbers.fetch(self._store, _TIMES.where(_of(missing, sides)))
+            others = numbers.fetch(self._store, _TIMES, conditions(self._store.dialect, _of(missing, sides)))
             keys = np.concatenate([keys, _keys(*(numbers.ids(others[name]) for name in KEY))])
             times = np.concatenate([times, others["time_s"]])
         order = np.argsort(keys, kind="stable")
@@ -111,16 +115,14 @@ class Values:
     @cached_property
     def _extras(self) -> tuple[Places, dict[str, Floats]]:
         """Of the results that have values of their own: their places, and these values."""
-        columns = [result_extra.c[name] for name in (*KEY, *sorted(self._extra_names))]
-        found = numbers.fetch(self._store, sa.select(*columns).where(*_on_extras(self._where)))
+        found = numbers.fetch(self._store, _of_extras(tuple(sorted(self._extra_names))), _on_extras(self._where))
         at, of = _matched(_keys(*(numbers.ids(found.pop(name)) for name in KEY)), self._own_keys)
         return at, {name: column[of] for name, column in found.items()}
 
     def messages(self) -> tuple[list[str], Places]:
         """The different messages, the empty one first, and which of them each result has."""
-        question = sa.select(*(result_extra.c[name] for name in KEY), result_extra.c.message)
-        question = question.where(result_extra.c.message != "", *_on_extras(self._where))
-        found = self._store.read(lambda connection: [tuple(row) for row in connection.execute(question)])
+        text = filled(self._store.dialect, _MESSAGES, _on_extras(self._where))
+        found = self._store.read(lambda connection: connection.exec_driver_sql(text).all())
         words = {word: at for at, word in enumerate(dict.fromkeys(["", *(word for _, _, word in found)]))}
         which = np.zeros(len(self._own_keys), np.intp)
         at, of = _matched(np.array([one << 32 | side for one, side, _ in found], np.int64), self._own_keys)
@@ -133,20 +135,26 @@ class Values:
         return _keys(series.ids()[series.place], sides.ids()[sides.place])
 
 
-_TIMES = sa.select(*(result.c[name] for name in KEY), result.c.time_s)
+_TIMES = sa.select(*(result.c[name] for name in KEY), result.c.time_s).where(ROWS)
 
 
-def _of(ids: Iterable[int], sides: Iterable[int]) -> sa.ColumnElement[bool]:
-    return sa.and_(is_one_of(result.c.series_id, list(ids)), is_one_of(result.c.run_side_id, list(sides)))
+@lru_cache(maxsize=64)
+def _of_extras(names: tuple[str, ...]) -> Question:
+    return sa.select(*(result_extra.c[name] for name in (*KEY, *names))).where(ROWS)
 
 
-def _on_extras(where: Where) -> Where:
+def _of(ids: Iterable[int], sides: Iterable[int]) -> Where:
+    return [is_one_of(result.c.series_id, list(ids)), is_one_of(result.c.run_side_id, list(sides))]
+
+
+_MESSAGES = sa.select(*(result_extra.c[name] for name in KEY), result_extra.c.message).where(
+    result_extra.c.message != "", ROWS
+)
+
+
+def _on_extras(where: str) -> str:
     """The same conditions on the key of `result_extra`."""
-
-    def other(element: Any, **_: Any) -> Any:
-        return result_extra.c[element.name] if isinstance(element, sa.Column) and element.table is result else None
-
-    return [visitors.replacement_traverse(one, {}, other) for one in where]
+    return where.replace("result.", "result_extra.")
 
 
 def _keys(ids: Keys, sides: Keys) -> Keys:

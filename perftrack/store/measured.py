@@ -5,17 +5,16 @@ The rows are those of `rows.measurement_row` and `rows.sample_row`.
 
 import itertools
 from collections.abc import Mapping, Sequence
-from operator import attrgetter
 from typing import Any
 
 from perftrack.model import JobResult, Measurement, Resources
-from perftrack.store import pack
+from perftrack.store import pack, rows
 
 Attempts = Sequence[tuple[int, JobResult]]
 """Each after the number of its row."""
 
-_FIELDS = tuple(name for name in Measurement.__struct_fields__ if name not in {"samples_s", "blocks", "resources"})
-_NUMBERS = frozenset({int, float, type(None)})
+_ELSEWHERE = frozenset({"samples_s", "blocks", "resources"})
+_FIELDS = tuple(name for name in Measurement.__struct_fields__ if name not in _ELSEWHERE)
 
 MEASUREMENT = ("job_attempt_id", "ordinal", "resources_id", *_FIELDS)
 SAMPLE = ("job_attempt_id", "side", "variant", "encoding", "samples_s", "blocks")
@@ -29,9 +28,9 @@ def measurement_rows(attempts: Attempts, resources: Mapping[Resources, int]) -> 
         return []
     numbers = [number for number, attempt in attempts for _ in attempt.measurements]
     ordinals = itertools.chain.from_iterable(range(len(attempt.measurements)) for _, attempt in attempts)
-    columns = map(_column, zip(*map(attrgetter(*_FIELDS), measured), strict=True))
+    columns = rows.columns(measured, _ELSEWHERE)
     used = [resources[one.resources] for one in measured]
-    return list(zip(numbers, ordinals, used, *columns, strict=True))
+    return list(zip(numbers, ordinals, used, *(columns[name] for name in _FIELDS), strict=True))
 
 
 def sample_rows(attempts: Attempts) -> list[tuple[Any, ...]]:
@@ -49,13 +48,3 @@ def sample_rows(attempts: Attempts) -> list[tuple[Any, ...]]:
         for one in attempt.measurements
         if one.samples_s or one.blocks
     ]
-
-
-def _column(values: Sequence[Any]) -> Sequence[Any]:
-    """As the drivers take them: plain numbers, and text that both engines can hold."""
-    if _NUMBERS.issuperset(map(type, values)):
-        return values
-    if isinstance(values[0], str):
-        words = {word: pack.plain(word) for word in set(values)}
-        return [words[word] for word in values]
-    return [float(value) if isinstance(value, float) else value for value in values]  # NumPy's float64 is a float

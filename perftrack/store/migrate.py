@@ -3,10 +3,13 @@
 Alembic is imported only where something is migrated; looking is a plain SELECT.
 """
 
+import sqlite3
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import sqlalchemy as sa
+from sqlalchemy import exc
 
 from perftrack.errors import SchemaOutdatedError, StoreError, UsageError
 from perftrack.store import engine
@@ -82,9 +85,18 @@ def upgrade(address: Address) -> Upgraded:
             copy = engine.copy_aside(address.path, f"before-{HEAD}") if address.path and outdated else None
             migrate(connection, HEAD)
             _check_foreign_keys(connection, address)
+        if copy is not None:
+            _shrink(made)
     finally:
         made.dispose()
     return Upgraded(before, HEAD, copy)
+
+
+def _shrink(made: sa.Engine) -> None:
+    """Give back the pages of tables that were copied; where there is no room for that, they are used by what comes."""
+    with suppress(sqlite3.Error, exc.DBAPIError), made.begin() as connection:
+        engine.give_pages_back(connection)
+        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def migrate(connection: sa.Connection, target: str) -> None:

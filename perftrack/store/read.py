@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from perftrack.judge.value import Finding
 from perftrack.model import Environment, Issue, Run
 from perftrack.store import aliases, rows, steps, wide
+from perftrack.store.columns import is_one_of
 from perftrack.store.schema import (
     declaration,
     device,
@@ -99,7 +100,7 @@ def stored_run(connection: sa.Connection, number: int, of: Run) -> StoredRun:
     issues: dict[int, Issue] = {row.declaration_id: rows.method(row.document).issue for row in used}
     cases = mappings(connection, _CASES.where(declaration.c.id.in_(issues)))
     devices = mappings(connection, _DEVICES.where(device.c.id.in_({row.device_id for row in used})))
-    points = summaries(connection, of_run(number))
+    points = summaries(connection, of_run(connection, number))
     return StoredRun(
         run=of,
         cases=[rows.case(row, issues[row["id"]]) for row in cases],
@@ -109,14 +110,19 @@ def stored_run(connection: sa.Connection, number: int, of: Run) -> StoredRun:
     )
 
 
-def of_run(number: int) -> sa.ColumnElement[bool]:
+def of_run(connection: sa.Connection, number: int) -> sa.ColumnElement[bool]:
     """The results of one run."""
-    return result.c.run_side_id.in_(sa.select(run_side.c.id).where(run_side.c.run_id == number))
+    return _of_sides(connection, run_side.c.run_id == number)
 
 
-def of_revisions(numbers: Sequence[int]) -> sa.ColumnElement[bool]:
+def of_revisions(connection: sa.Connection, numbers: Sequence[int]) -> sa.ColumnElement[bool]:
     """The results of revisions, by whatever run."""
-    return result.c.run_side_id.in_(sa.select(run_side.c.id).where(run_side.c.revision_id.in_(numbers)))
+    return _of_sides(connection, run_side.c.revision_id.in_(numbers))
+
+
+def _of_sides(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
+    """As numbers: of a question inside of so many joins PostgreSQL makes one to all results."""
+    return is_one_of(result.c.run_side_id, list(connection.scalars(sa.select(run_side.c.id).where(condition))))
 
 
 _CASES = (

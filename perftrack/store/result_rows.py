@@ -1,6 +1,7 @@
 """Summaries as rows of `result` and `result_extra`, with the small rows that they refer to."""
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -8,14 +9,15 @@ import sqlalchemy as sa
 
 from perftrack.judge.value import Summary
 from perftrack.model import Traffic
-from perftrack.store import rows
-from perftrack.store.columns import is_one_of
-from perftrack.store.dimensions import Dimensions, insert
-from perftrack.store.narrow import Place, narrow
+from perftrack.store import narrow, rows
+from perftrack.store.dimensions import Dimensions, SeriesKey, insert_tuples
 from perftrack.store.schema import result, result_extra
 
-SeriesKey = dict[str, Any]
-"""Case, device class, variant, baseline and method, in the order of the series' key."""
+Row = tuple[Any, ...]
+
+_FACTS = (*narrow.KEY, "setting_id", "extent_id", *narrow.FACTS)
+_EXTRAS = (*narrow.KEY, "message", *narrow.EXTRA)
+_key = itemgetter(0, 1)
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -33,63 +35,49 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class ResultRows(msgspec.Struct, frozen=True):
-    """Rows sorted by key."""
+    """Rows sorted by key, with which they begin."""
 
-    facts: list[dict[str, Any]]
-    extras: list[dict[str, Any]]
+    facts: list[Row]
+    extras: list[Row]
 
     def insert(self, connection: sa.Connection) -> None:
         """Into their tables."""
-        insert(connection, result, self.facts)
-        insert(connection, result_extra, self.extras)
+        insert_tuples(connection, result, _FACTS, self.facts)
+        insert_tuples(connection, result_extra, _EXTRAS, self.extras)
 
     def new(self, connection: sa.Connection) -> "ResultRows":
         """Without the results that are stored already, which stay as they are."""
-        question = sa.select(result.c.series_id, result.c.run_side_id).where(
-            is_one_of(result.c.series_id, sorted({row["series_id"] for row in self.facts})),
-            is_one_of(result.c.run_side_id, sorted({row["run_side_id"] for row in self.facts})),
-        )
-        there = set(map(tuple, connection.execute(question)))
-        return ResultRows(*([row for row in rows if _key(row) not in there] for rows in (self.facts, self.extras)))
+        if not self.facts:
+            return self
+        ids, sides = (", ".join(map(str, sorted(set(numbers)))) for numbers in zip(*map(_key, self.facts), strict=True))
+        # as text: SQLAlchemy takes longer to write this statement than the database to answer it
+        text = f"SELECT series_id, run_side_id FROM result WHERE series_id IN ({ids}) AND run_side_id IN ({sides})"  # noqa: S608 (numbers)
+        there = set(map(tuple, connection.exec_driver_sql(text)))
+        return ResultRows(*([row for row in part if _key(row) not in there] for part in (self.facts, self.extras)))
 
 
 def result_rows(dimensions: Dimensions, run_id: int, answers: Sequence[Answer]) -> ResultRows:
     """Of one run; the small rows that they need are there afterwards."""
+    if not answers:
+        return ResultRows([], [])
+    summaries = [one.summary for one in answers]
     series = dimensions.series([one.series for one in answers])
     sides = dimensions.run_sides(run_id, {one.summary.side: one.revision_id for one in answers})
-    used = dimensions.resources(one.summary.resources for one in answers)
-    keyed = [(series[tuple(one.series.values())], sides[one.summary.side]) for one in answers]
-    times = {key: one.summary.time_s for key, one in zip(keyed, answers, strict=True)}
-    made = [
-        narrow(
-            rows.summary_row(one.summary),
-            Place(
-                series_id=key[0],
-                run_side_id=key[1],
-                declaration_id=one.declaration_id,
-                device_id=one.device_id,
-                environment_id=one.environment_id,
-                resources_id=used[one.summary.resources],
-                traffic=one.traffic,
-                peak_bytes_per_s=one.peak_bytes_per_s,
-                baseline_s=times.get((series.get(_baseline(one.series), 0), key[1])),
-            ),
-        )
-        for key, one in zip(keyed, answers, strict=True)
-    ]
-    settings = dimensions.settings([one.setting for one in made])
-    extents = dimensions.extents([one.extent for one in made])
-    facts = [
-        one.facts | {"setting_id": setting, "extent_id": extent}
-        for one, setting, extent in zip(made, settings, extents, strict=True)
-    ]
-    extras = [one.extra for one in made if one.extra is not None]
+    used = dimensions.resources(one.resources for one in summaries)
+    keys = [(series[one.series], sides[one.summary.side]) for one in answers]
+    times = {key: one.time_s for key, one in zip(keys, summaries, strict=True)}
+    baselines = [series.get(one.series.of_baseline, 0) for one in answers]
+    places = narrow.Places(
+        declaration_id=[one.declaration_id for one in answers],
+        device_id=[one.device_id for one in answers],
+        environment_id=[one.environment_id for one in answers],
+        resources_id=[used[one.resources] for one in summaries],
+        traffic=[one.traffic for one in answers],
+        peak_bytes_per_s=[one.peak_bytes_per_s for one in answers],
+        baseline_s=[times.get((number, side)) for number, (_, side) in zip(baselines, keys, strict=True)],
+    )
+    made = narrow.narrow(rows.summary_columns(summaries), places)
+    refers = dimensions.settings(made.settings), dimensions.extents(made.extents)
+    facts = zip(*zip(*keys, strict=True), *refers, *made.facts, strict=True)
+    extras = [(*key, *row) for key, row in zip(keys, made.extras, strict=True) if row is not None]
     return ResultRows(sorted(facts, key=_key), sorted(extras, key=_key))
-
-
-def _baseline(series: SeriesKey) -> tuple[Any, ...]:
-    return tuple({**series, "variant": series["baseline"]}.values())
-
-
-def _key(row: dict[str, Any]) -> tuple[int, int]:
-    return row["series_id"], row["run_side_id"]

@@ -5,7 +5,6 @@ finished yet, and is judged from them.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import msgspec
 import sqlalchemy as sa
@@ -13,7 +12,7 @@ import sqlalchemy as sa
 from perftrack import stats
 from perftrack.judge.rounds import read_round
 from perftrack.model import JobResult
-from perftrack.store import attempts
+from perftrack.store import attempts, engine
 from perftrack.store.door import Door
 from perftrack.store.schema import device_class, job_attempt, kernel_case, measurement, run, sample, suite
 
@@ -60,14 +59,8 @@ def expire(door: Door, before_us: int) -> Expiry:
     for number in door.read(lambda connection: list(connection.scalars(with_samples))):
         _expire_run(door, number)
     if door.address.path is not None:
-        door.write(_give_pages_back)
+        door.write(engine.give_pages_back)
     return expected
-
-
-def _give_pages_back(connection: sa.Connection) -> None:
-    """To the file system. Each step gives one back, and only a script takes all steps of what has no columns."""
-    raw: Any = connection.connection.dbapi_connection
-    raw.executescript("PRAGMA incremental_vacuum")
 
 
 def _expire_run(door: Door, number: int) -> None:

@@ -4,10 +4,11 @@ A row is a mapping from column name to value. Columns that are references (`…_
 `dimensions` and `write`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from enum import Enum
 from functools import cache, lru_cache
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import msgspec
@@ -46,6 +47,36 @@ def _columns(value: msgspec.Struct, without: AbstractSet[str]) -> dict[str, Any]
         else:
             row[name] = field if type(field) in _AS_THEY_ARE else _scalar(field)
     return row
+
+
+def columns(values: Sequence[msgspec.Struct], without: AbstractSet[str]) -> dict[str, Sequence[Any]]:
+    """The same of many structs of one kind, a column each: a third of the time of one row after the other."""
+    made: dict[str, Sequence[Any]] = {}
+    if not values:
+        return made
+    plan = _plan(type(values[0]), frozenset(without))
+    fields = zip(*map(attrgetter(*(name for name, _ in plan)), values), strict=True)
+    for (name, is_interval), field in zip(plan, fields, strict=True):
+        if is_interval:
+            for end, part in _PARTS.items():
+                made[f"{name}{end}"] = _column([None if one is None else getattr(one, part) for one in field])
+        else:
+            made[name] = _column(field)
+    return made
+
+
+_PARTS = {"": "point", "_low": "low", "_high": "high"}
+
+
+def _column(values: Sequence[Any]) -> Sequence[Any]:
+    """`_scalar` of each."""
+    kinds = set(map(type, values))
+    if kinds <= _AS_THEY_ARE:
+        return values
+    if all(issubclass(kind, str) for kind in kinds):  # few words, and our enums
+        words = {word: _scalar(word) for word in set(values)}
+        return [words[word] for word in values]
+    return list(map(_scalar, values))
 
 
 @cache
@@ -105,9 +136,9 @@ def _decoded(text: str, kind: Any) -> Any:
     return msgspec.json.decode(text, type=kind)
 
 
-def summary_row(summary: Summary) -> dict[str, Any]:
-    """All but the references."""
-    return _columns(summary, SUMMARY_REFERENCES)
+def summary_columns(summaries: Sequence[Summary]) -> dict[str, Sequence[Any]]:
+    """All but the references, of each in its place."""
+    return columns(summaries, SUMMARY_REFERENCES)
 
 
 def summary(row: Row) -> Summary:
@@ -132,11 +163,6 @@ def finding(row: Row) -> Finding:
     return _struct(Finding, row, ratios=_decoded(row["ratios"], tuple[float, ...]))
 
 
-def resources_row(used: Resources) -> dict[str, Any]:
-    """One row for equal compiled code."""
-    return _columns(used, set())
-
-
 def resources(row: Row) -> Resources:
     """From the columns of `resources` in a joined row; equal ones are one value, since they repeat."""
     return _resources(*(row[name] for name in Resources.__struct_fields__))
@@ -147,16 +173,19 @@ def _resources(*values: Any) -> Resources:
     return msgspec.convert(dict(zip(Resources.__struct_fields__, values, strict=True)), Resources)
 
 
-def case_row(case: Case) -> dict[str, Any]:
-    """What a tree declares of a case; its suite and key are its identity, its issue is in its jobs' method."""
-    documents = {name: pack.json_text(getattr(case, name)) for name in ("params", "variants", "traffic")}
-    return _columns(case, {"suite", "key", "issue", *documents}) | documents
+_DOCUMENTS = ("params", "variants", "traffic")
+
+
+def case_columns(cases: Sequence[Case]) -> dict[str, Sequence[Any]]:
+    """What a tree declares of cases; their suite and key are their identity, their issue is in their jobs' method."""
+    made = columns(cases, frozenset({"suite", "key", "issue", *_DOCUMENTS}))
+    return made | {name: [pack.json_text(getattr(case, name)) for case in cases] for name in _DOCUMENTS}
 
 
 def case(row: Row, issue: Issue) -> Case:
     """From a row of `declaration` joined with its case and suite."""
     fields = {field.name: field.type for field in msgspec.structs.fields(Case)}
-    documents = {name: _decoded(row[name], fields[name]) for name in ("params", "variants", "traffic")}
+    documents = {name: _decoded(row[name], fields[name]) for name in _DOCUMENTS}
     return _struct(Case, row, issue=issue, **documents)
 
 
@@ -207,14 +236,21 @@ def run(row: Row, repo: str, head: Revision, base: Revision | None) -> Run:
 
 _TRACES = ("canary_s", "clock_mhz")
 _LISTS = ("bad_blocks", "throttle_reasons", "source_digest")
+_ELSEWHERE = frozenset({"suite", "case_key", "device_class", "environment", "measurements", *_TRACES, *_LISTS})
 
 
 def job_row(result: JobResult) -> dict[str, Any]:
     """One attempt, without its measurements."""
-    elsewhere = {"suite", "case_key", "device_class", "environment", "measurements", *_TRACES, *_LISTS}
-    row = _columns(result, elsewhere)
+    row = _columns(result, _ELSEWHERE)
     row |= {name: pack.pack_floats(getattr(result, name)) for name in _TRACES}
     return row | {name: pack.json_text(getattr(result, name)) for name in _LISTS}
+
+
+def job_columns(results: Sequence[JobResult]) -> dict[str, Sequence[Any]]:
+    """The same of many, of each in its place."""
+    made = columns(results, _ELSEWHERE)
+    made |= {name: [pack.pack_floats(getattr(one, name)) for one in results] for name in _TRACES}
+    return made | {name: [pack.json_text(getattr(one, name)) for one in results] for name in _LISTS}
 
 
 def job(row: Row, environment: Environment | None, measurements: tuple[Measurement, ...]) -> JobResult:

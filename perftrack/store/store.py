@@ -172,7 +172,7 @@ class Store:
 
         StoreError where one of them is stored with other content.
         """
-        return bulk.add(self._door, self._writer.header(run_uid), jobs)
+        return bulk.add(self._door, self._writer.dimensions, self._writer.header(run_uid), jobs)
 
     def close_finished(self, run_uid: str, *, finished_us: int, problems: Sequence[str]) -> None:
         """Say that all finished jobs of a run have been added."""
@@ -207,9 +207,14 @@ class Store:
         """The rows of a question in parts of at most `size`, all of one instant."""
         return self._door.stream(question, size)
 
-    def parts(self, question: sa.Select[*tuple[Any, ...]], keep: Callable[[Any], T]) -> list[T] | None:
+    @property
+    def dialect(self) -> sa.Dialect:
+        """What the database speaks."""
+        return self._door.dialect
+
+    def parts(self, text: str, keep: Callable[[Any], T]) -> list[T] | None:
         """What `keep` makes of each `pyarrow.RecordBatch` of the answer where ADBC gives it (PostgreSQL), else None."""
-        return self._door.parts(question, keep)
+        return self._door.parts(text, keep)
 
     def ask(self, query: str) -> adhoc.Answer:
         """What one SELECT gives: names and rows; UsageError for any other statement."""
@@ -229,14 +234,13 @@ class Store:
             return found[0]
         if found:
             raise UsageError(f"run {text!r} is ambiguous: {_some(found)}; give more digits")
-        newest = self.read(lambda connection: read.newest_runs(connection, repo=None, last=3))
-        there = f"the newest are {_some([uid[:8] for uid in newest])}" if newest else "it has none yet"
+        last = [uid[:8] for uid in self.read(lambda connection: read.newest_runs(connection, repo=None, last=3))]
+        there = f"the newest are {_some(last)}" if last else "it has none yet"
         raise UsageError(f"{self.label} has no run {text!r}; {there}")
 
     def latest_run(self, repo: str | None = None) -> str | None:
         """Uid of the run that started last, of `repo` or of any; None where there is none."""
-        found = self.read(lambda connection: read.newest_runs(connection, repo=repo, last=1))
-        return found[0] if found else None
+        return next(iter(self.read(lambda connection: read.newest_runs(connection, repo=repo, last=1))), None)
 
     def load_run(self, uid: str) -> StoredRun:
         """Everything of a run but its samples; UsageError where it is unknown."""
@@ -307,9 +311,8 @@ class Store:
         `device` is a device class or a pattern with * and ?.
         """
         matching = self._matching(None, of) if isinstance(of, str) else [of]
-        numbers = [one.id for one in matching]
-        where = [read.of_revisions(numbers), *self._device_filter(device)]
-        return self.read(lambda connection: read.summaries(connection, *where, today=True))
+        its = self.read(lambda connection: read.of_revisions(connection, [one.id for one in matching]))
+        return self.read(lambda connection: read.summaries(connection, its, *self._device_filter(device), today=True))
 
     def history(
         self,
@@ -324,8 +327,8 @@ class Store:
 
         A renamed case is found by either name and has that of today. `last`: so many of each series.
         """
-        numbers = self.read(lambda connection: aliases.of_key(connection, case))
-        where = [series.c.case_id.in_(numbers), *self._device_filter(device)]
+        cases = series.c.case_id.in_(self.read(lambda connection: aliases.of_key(connection, case)))
+        where = [cases, *self._device_filter(device)]
         if suite_name is not None:
             where.append(suite.c.name == suite_name)
         if variant is not None:
@@ -342,8 +345,7 @@ class Store:
         if not pattern:
             return []
         known = self.read(read.device_class_names)
-        numbers = [known[name] for name in glob.matching(pattern, known)]
-        return [device_class.c.id.in_(numbers)]
+        return [device_class.c.id.in_([known[name] for name in glob.matching(pattern, known)])]
 
     def findings(self, base: StoredRevision, head: StoredRevision) -> list[Finding]:
         """Of the newest complete run that compared the two side by side; none where there is no such run."""
@@ -390,8 +392,8 @@ class Store:
 
     def newest_points(self, names: Sequence[overview.SeriesName], *, runs: int) -> list[StoredSummary]:
         """What the newest `runs` say of some series, in topological order of their heads."""
-        numbers = [number for one in names for number in one.ids]
-        return self.read(lambda connection: overview.points(connection, numbers, runs=runs))
+        ids = [number for one in names for number in one.ids]
+        return self.read(lambda connection: overview.points(connection, ids, runs=runs))
 
 
 def _some(names: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ from perftrack.errors import StoreError, UsageError
 from perftrack.judge.value import Finding, Summary
 from perftrack.model import Case, Device, JobResult, Method, Run, RunOptions, Traffic
 from perftrack.store import pack, rows
-from perftrack.store.dimensions import Dimensions, insert, insert_statement
+from perftrack.store.dimensions import Dimensions, SeriesKey, insert, insert_statement
 from perftrack.store.door import Door
 from perftrack.store.result_rows import Answer, ResultRows, result_rows
 from perftrack.store.schema import (
@@ -52,15 +52,15 @@ class Writer:
 
     def __init__(self, door: Door) -> None:
         self._door = door
-        self._dimensions = Dimensions(door)
+        self.dimensions = Dimensions(door)
         self._headers: dict[str, StoredHeader] = {}
 
     def begin_run(self, new: Run) -> bool:
         """Store a run; False where it is stored already. StoreError where another one has its uid."""
         pack.refuse_unstorable(new, f"run {new.uid}")
         row = rows.run_row(new) | {
-            "head_id": self._dimensions.revision(new.repo, new.head),
-            "base_id": self._dimensions.revision(new.repo, new.base) if new.base else None,
+            "head_id": self.dimensions.revision(new.repo, new.head),
+            "base_id": self.dimensions.revision(new.repo, new.base) if new.base else None,
         }
 
         def work(connection: sa.Connection) -> bool:
@@ -84,13 +84,13 @@ class Writer:
         """Store what a tree says of cases before their jobs: together that is two transactions, with each job two."""
         for case in cases:
             pack.refuse_unstorable(case, f"{case.suite} {case.key}: case")
-        self._dimensions.declarations(cases)
+        self.dimensions.declarations(list(cases))
 
     def add_job(self, run_uid: str, case: Case, attempt: JobResult, card: Device) -> bool:
         """Store one attempt, whole, in one transaction; False where the same is stored already."""
         title = refuse_unfit(case, attempt, card)
         row = self._job_row(run_uid, case, attempt, card)
-        used = self._dimensions.resources(one.resources for one in attempt.measurements)
+        used = self.dimensions.resources(one.resources for one in attempt.measurements)
         measured = [
             {**rows.measurement_row(one, ordinal), "resources_id": used[one.resources]}
             for ordinal, one in enumerate(attempt.measurements)
@@ -111,16 +111,16 @@ class Writer:
 
     def _job_row(self, run_uid: str, case: Case, attempt: JobResult, card: Device) -> dict[str, Any]:
         header = self.header(run_uid)
-        case_id, declaration_id = self._dimensions.declaration(case)
-        device_class_id, device_id = self._dimensions.device(card)
+        ((case_id, declaration_id),) = self.dimensions.declarations([case])
+        device_class_id, device_id = self.dimensions.device(card)
         return rows.job_row(attempt) | {
             "run_id": header.id,
             "case_id": case_id,
             "device_class_id": device_class_id,
             "declaration_id": declaration_id,
             "device_id": device_id,
-            "environment_id": self._dimensions.environment(attempt.environment),
-            "method_id": self._dimensions.method(header.options.methods.get(case.backend, Method()).of(case)),
+            "environment_id": self.dimensions.environment(attempt.environment),
+            "method_id": self.dimensions.method(header.options.methods.get(case.backend, Method()).of(case)),
             "payload_digest": payload_digest(attempt),
         }
 
@@ -139,8 +139,8 @@ class Writer:
         pack.refuse_unstorable(summaries, f"run {run_uid}: summaries")
         pack.refuse_unstorable(findings, f"run {run_uid}: findings")
         answered = [*summaries, *findings]
-        cases = self._dimensions.cases((one.suite, one.case_key) for one in answered)
-        classes = self._dimensions.device_classes(one.device_class for one in answered)
+        cases = self.dimensions.cases((one.suite, one.case_key) for one in answered)
+        classes = self.dimensions.device_classes(one.device_class for one in answered)
         found = [
             {
                 "run_id": header.id,
@@ -187,13 +187,7 @@ class Writer:
             answers.append(
                 Answer(
                     summary=one,
-                    series={
-                        "case_id": case_id,
-                        "device_class_id": class_id,
-                        "variant": one.variant,
-                        "baseline": job.baseline,
-                        "method_id": job.method_id,
-                    },
+                    series=SeriesKey(case_id, class_id, one.variant, job.baseline, job.method_id),
                     revision_id=_revision_of(one, header),
                     declaration_id=job.declaration_id,
                     device_id=device_id,
@@ -204,7 +198,7 @@ class Writer:
                     peak_bytes_per_s=peak,
                 )
             )
-        return result_rows(self._dimensions, header.id, answers)
+        return result_rows(self.dimensions, header.id, answers)
 
     def header(self, run_uid: str) -> StoredHeader:
         """What is stored of the run itself; UsageError where it is unknown."""

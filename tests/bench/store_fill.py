@@ -19,7 +19,7 @@ import store_builders as build
 
 from perftrack.model import Method, Resources
 from perftrack.store import Store, schema
-from perftrack.store.dimensions import Dimensions, insert
+from perftrack.store.dimensions import Dimensions, SeriesKey, insert
 
 CLASSES, SUITES, CASES = 4, 10, 34
 VARIANTS = ("unfused", "steps", "fused")
@@ -67,31 +67,20 @@ def dimensions(store: Store, commits: int) -> dict[str, list[int]]:
         build.case(case_key(number), suite=suite_name(of), backend="cuda")
         for of, number in itertools.product(range(SUITES), range(CASES))
     ]
-    declared = made.declarations(cases)
-    numbers = [declared[one.digest] for one in cases]
+    numbers = made.declarations(cases)
     method = made.method(Method())
     keys = [
-        {"case_id": case_id, "device_class_id": of, "variant": variant, "baseline": "unfused", "method_id": method}
+        SeriesKey(case_id, of, variant, "unfused", method)
         for (of, _), (case_id, _), variant in itertools.product(devices, numbers, VARIANTS)
     ]
     found = made.series(keys)
-    series = [found[tuple(key.values())] for key in keys]
+    series = [found[key] for key in keys]
     used = [Resources(registers=32 + at % 64, launches=1, code_digest=f"{at:064x}") for at in range(SERIES)]
     resources = made.resources(used)
     places = itertools.product(devices, numbers, VARIANTS)
+    environment, gain = made.environment(build.ENVIRONMENT), {"unfused": None, "steps": None, "fused": 1.5}
     settings = [
-        {
-            "declaration_id": declaration,
-            "device_id": device,
-            "environment_id": made.environment(build.ENVIRONMENT),
-            "resources_id": resources[of],
-            "mode": "graph",
-            "cached": 0,
-            "expected_gain": 1.5 if variant == "fused" else None,
-            "bytes_min": 12288,
-            "flops": 2048,
-            "peak_bytes_per_s": 4.8e12,
-        }
+        (declaration, device, environment, resources[of], "graph", 0, gain[variant], 12288, 2048, 4.8e12)
         for ((_, device), (_, declaration), variant), of in zip(places, used, strict=True)
     ]
     if commits:
@@ -99,7 +88,7 @@ def dimensions(store: Store, commits: int) -> dict[str, list[int]]:
     return {
         "series_id": series,
         "setting_id": made.settings(settings),
-        "extent_id": made.extents([{"samples": 150 - bad, "rounds": 3, "bad_blocks": bad} for bad in range(8)]),
+        "extent_id": made.extents([(150 - bad, 3, bad) for bad in range(8)]),
     }
 
 

@@ -13,7 +13,7 @@ from store_fill import CASES, SERIES, VARIANTS, class_name, suite_name
 from store_lines import Table, medians, say
 
 import perftrack
-from perftrack.store import adbc, frames_filters, frames_table
+from perftrack.store import engine, frames_filters, frames_table, written
 
 SIX = ("commit_seq", "median_us", "p10_us", "p90_us", "baseline_us", "speedup")
 HISTORY = {"suite": suite_name(3), "device": class_name(1), "last": 25_000 // (CASES * len(VARIANTS))}
@@ -119,18 +119,20 @@ def _raw_cursor(database: Any) -> Any:
         import psycopg
 
         uri = place.url.set(drivername="postgresql").render_as_string(hide_password=False)
-        return psycopg.connect(uri, autocommit=True)
+        connection = psycopg.connect(uri, autocommit=True)
+        connection.execute(engine.SERVER_SETTING)
+        return connection
     import sqlite3
 
     connection = sqlite3.connect(place.path)
-    connection.execute("PRAGMA cache_size=-65536")
+    connection.execute(engine.READER_CACHE)
     return connection
 
 
 def _text(database: Any, columns: tuple[str, ...], filters: dict[str, Any]) -> str:
     store = database._store
-    question = frames_table.facts(columns).where(*frames_filters.where(store, filters))
-    return adbc.statement(store.read(lambda connection: connection.dialect), question)
+    rows = written.conditions(store.dialect, frames_filters.where(store, filters))
+    return written.filled(store.dialect, frames_table.facts(columns), rows)
 
 
 def _plans(table: Table, engine: str, url: str) -> None:

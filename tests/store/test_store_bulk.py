@@ -128,9 +128,9 @@ def test_two_importers_of_one_file_at_once_store_it_once(store, url):
     store.begin_run(new)
     same, other = [job("a"), job("b"), job("c")], [job("a"), job("b", samples_s=(3e-6,))]
     with Store.open(url) as elsewhere:
-        header = write.Writer(elsewhere._door).header(new.uid)
-        late = bulk._Batch(elsewhere._door, header, same)
-        at_odds = bulk._Batch(elsewhere._door, header, other)
+        writer = write.Writer(elsewhere._door)
+        late = bulk._Batch(elsewhere._door, writer.dimensions, writer.header(new.uid), same)
+        at_odds = bulk._Batch(elsewhere._door, writer.dimensions, writer.header(new.uid), other)
         assert store.add_finished(new.uid, same[:2]) == 2
         assert late.write() == 1
         with pytest.raises(StoreError, match="b on EPYC-9654-2c is stored already with other content"):
@@ -160,6 +160,10 @@ def test_rows_made_together_are_those_made_one_by_one():
         {"job_attempt_id": number, **row} for number, _, one in wanted if (row := rows.sample_row(one)) is not None
     ]
     assert measured.measurement_rows([(8, build.failed())], numbers) == []
+    columns = rows.job_columns([attempt for _, attempt in attempts])
+    together = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    assert together == [rows.job_row(attempt) for _, attempt in attempts]
+    assert {type(value) for row in together for value in row.values()} == {int, float, str, bytes}
 
 
 def test_many_rows_at_once_are_the_same_rows(store):

@@ -37,7 +37,7 @@ import sqlalchemy as sa
 import store_builders as build
 
 import perftrack
-from perftrack.store import Store, adbc, address, frames_filters, frames_table, migrate, schema
+from perftrack.store import Store, address, frames_filters, frames_table, migrate, schema, written
 from perftrack.store.door import Door
 
 DATA = Path(__file__).parents[1] / "data"
@@ -290,8 +290,8 @@ def test_frames_are_read_by_keys(tmp_path: Path) -> None:
         store._door.write(lambda connection: connection.exec_driver_sql("ANALYZE"))
         for filters in ({"case": "add*"}, {"run": "latest"}, {"last": 3}, {"since": "0000013"}, {"branch": "none"}):
             where = frames_filters.where(store, frames_filters.Filters(**filters))
-            question = frames_table.facts(["median_us", "verdict", "vectorisation"]).where(*where)
-            text = adbc.statement(store.read(lambda connection: connection.dialect), question)
+            question = frames_table.facts(("median_us", "verdict", "vectorisation"))
+            text = written.filled(store.dialect, question, written.conditions(store.dialect, where))
             steps = store.read(lambda c, t=text: c.exec_driver_sql(f"EXPLAIN QUERY PLAN {t}").fetchall())
             assert [step[3] for step in steps if step[3].startswith(("SCAN result", "SCAN finding"))] == []
 
@@ -313,4 +313,4 @@ def test_every_reader_gives_the_same_types(filled: Any, monkeypatch: pytest.Monk
 def test_adbc_never_opens_a_file(tmp_path: Path) -> None:
     """Its own SQLite would drop the locks of ours, and the log with what is committed there, when it closes it."""
     with Store.open(str(tmp_path / "perf.db")) as store:
-        assert store.parts(sa.select(schema.run.c.id), list) is None
+        assert store.parts("SELECT id FROM run", list) is None

@@ -196,12 +196,12 @@ def test_few_and_many_samples_come_back_whether_they_repeat_or_not(count: int, r
 @pytest.mark.parametrize(
     ("row", "value", "elsewhere"),
     [
-        (rows.summary_row, build.summary(), rows.SUMMARY_REFERENCES),
+        (lambda one: rows.summary_columns([one]), build.summary(), rows.SUMMARY_REFERENCES),
         (rows.finding_row, build.finding(), rows.FINDING_REFERENCES),
-        (rows.case_row, build.case(), {"suite", "key", "issue"}),
+        (lambda one: rows.case_columns([one]), build.case(), {"suite", "key", "issue"}),
         (rows.device_row, build.device(), {"device_class"}),
         (rows.run_row, build.run(), {"repo", "head", "base"}),
-        (rows.resources_row, build.RESOURCES, set()),
+        (lambda one: rows.columns([one], frozenset()), build.RESOURCES, set()),
         (rows.job_row, build.job(), {"suite", "case_key", "device_class", "environment", "measurements"}),
     ],
 )

@@ -200,6 +200,8 @@ def test_a_file_is_copied_before_it_is_upgraded(tmp_path: Path) -> None:
     assert _rows_of_file(copy) == before
     with Store.open(str(copy), create=False, checked=False) as store:
         assert store.current() == "0001"
+    with closing(sqlite3.connect(path)) as connection:  # the pages of tables that were copied are given back
+        assert connection.execute("PRAGMA freelist_count").fetchone() == (0,)
     again = CliRunner().invoke(app, ["db", "upgrade", "--db", str(path)])
     assert again.output.splitlines() == [f"{migrate.HEAD}, nothing to do"]
     assert sorted(each.name for each in tmp_path.glob("*.before-*")) == [f"old.db.before-{migrate.HEAD}", copy.name]
