@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # the environment is new and read by many processes: let Python keep what it compiled
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-faults lint format bench bench-detector bench-kill bench-pool bench-store bench-web docs soak lock clean venv
+.PHONY: demo test test-faults lint format bench bench-detector bench-kill bench-pool bench-pool-scale bench-store bench-web docs soak lock clean venv
 
 venv: $(STAMP)
 
@@ -73,6 +73,12 @@ soak: venv  ## the pool under a random fault every FAULT_EVERY seconds: nothing 
 bench-pool: venv  ## overhead of the coordinator, and how soon the pool works again after a fault
 	$(BIN)/python tests/bench/pool_overhead.py
 	$(BIN)/python tests/bench/pool_recovery.py
+
+bench-pool-scale: venv  ## what Ray costs the coordinator, real Cards with simulated children, and the model of 1,000 devices
+	$(BIN)/python tests/bench/pool_scale.py calls
+	$(BIN)/python tests/bench/pool_scale.py streams
+	$(BIN)/python tests/bench/pool_scale.py real
+	$(BIN)/python tests/bench/pool_scale.py model
 
 lock: venv  ## renew requirements/*.txt from pyproject.toml
 	$(BIN)/uv pip compile --quiet --upgrade pyproject.toml --extra cuda13x --extra cpu --extra postgresql --group dev \

@@ -32,18 +32,17 @@ from perftrack.pool.child_process import Limits
 from perftrack.pool.client import Pool
 from perftrack.pool.talk import Progress
 
-ANSWER_S = 1.5e-3
-"""An answer of Ray by `streams`; process CPU time of the driver."""
+ANSWER_S, LISTENING_S = 1.5e-3, 0.6e-6
+"""An answer of Ray by `streams`: this much and, for each device, this much; process CPU time of the driver."""
 
 STORE_S = 0.9e-3
 """A result by `pool_overhead.py`, on a quiet machine."""
 
-RAY = Costs(answer=ANSWER_S, store=STORE_S)
 IN_ONE = 100
 """Streams of one actor; an actor for each would need 50 MB for each."""
 
 CHILD = ("-P", "-s", str(Path(__file__).parents[1] / "pool" / "fake_child.py"))
-PER_DEVICE = 8
+PER_DEVICE = 24
 
 
 class Talker:
@@ -135,7 +134,7 @@ def real(count: int) -> None:
             used_s = cpu_s(host) - before_s
     start_s = statistics.mean(first_s.values())
     idle = 1 - sum(float(job.case.params["seconds"]) for job in jobs) / (ready * wall_s)
-    model = _modelled(planned, count, RAY._replace(start=start_s, store=0.0))
+    model = _modelled(planned, count, Costs(start=start_s))
     say(
         f"{count:>5} Cards ready in {ready_s:.0f} s, {results} jobs: {used_s / results * 1e3:.2f} ms CPU of the host a "
         f"job (model {model.busy * model.wall_s / len(jobs) * 1e3:.2f}), children began after {start_s:.1f} s, "
@@ -156,15 +155,16 @@ def cpu_s(pid: int) -> float:
 
 
 def _modelled(jobs: Sequence[Job], count: int, costs: Costs) -> Ran:
-    """With what the dispatcher itself uses of the CPU, which a run without costs has told."""
+    """With what Ray costs, and what the dispatcher itself uses of the CPU, which a run without costs has told."""
     free = coordinate(jobs, count)
-    return coordinate(jobs, count, costs._replace(act=free.cpu_s / len(free.lags_s)))._replace(cpu_s=free.cpu_s)
+    spent = costs._replace(answer=ANSWER_S + count * LISTENING_S, act=free.cpu_s / len(free.lags_s))
+    return coordinate(jobs, count, spent)._replace(cpu_s=free.cpu_s)
 
 
 def model(count: int, mean_s: float = MEAN_S) -> None:
     """100 jobs a device."""
     jobs = plan(100 * count, 5, known=True, mean_s=mean_s)
-    ran = _modelled(jobs, count, RAY)
+    ran = _modelled(jobs, count, Costs(store=STORE_S))
     lags_s = sorted(ran.lags_s)
     say(
         f"{count:>5} devices, {len(jobs)} jobs of {mean_s:g} s: idle {ran.idle:.1%}, coordinator busy {ran.busy:.0%}, "

@@ -17,7 +17,7 @@ from perftrack.pool.blame import Party, classify, describe
 from perftrack.pool.card import Card, CardSetup
 from perftrack.pool.child_process import Child, Limits
 from perftrack.pool.host_memory import HostMemory, here
-from perftrack.pool.lease import Doing, Finished, Lease, Lost
+from perftrack.pool.lease import Doing, Finished, Lease, Lost, decode
 
 pytestmark = pytest.mark.fault
 
@@ -78,6 +78,14 @@ def test_a_crash_is_told_exactly_and_the_rest_goes_on(card, lease, kernel, kind,
     ending = ends[kernel]
     assert (ending.kind, ending.code, ending.phase) == (kind, code, "time")
     assert classify(ending).party is Party.KERNEL
+
+
+def test_a_result_is_told_before_what_follows_it_has_taken_long(card, lease, make_job):
+    jobs = [make_job("fine"), make_job("a", suite="import_hangs")]
+    told = [decode(data) for data in card(BRIEF).tell(lease(*jobs))]
+    assert [type(event) for events in told for event in events] == [Doing, Finished, Lost]
+    assert told[-1][0] == told[-1][-1], "the result had been told when the import was ended"
+    assert told[-1][0].ending.kind == "time-out"
 
 
 def test_last_words_are_kept(card, lease):
