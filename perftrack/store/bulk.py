@@ -12,8 +12,9 @@ import sqlalchemy as sa
 from perftrack.errors import StoreError
 from perftrack.model import Device, JobResult, Resources
 from perftrack.store import measured, pack, rows
-from perftrack.store.dimensions import Dimensions, SeriesKey, insert_new, insert_tuples
+from perftrack.store.dimensions import Dimensions, SeriesKey, insert_new
 from perftrack.store.door import Door
+from perftrack.store.inserting import insert_tuples
 from perftrack.store.result_rows import Answer, ResultRows, result_rows
 from perftrack.store.schema import job_attempt, measurement, run, sample
 from perftrack.store.value import FinishedJob

@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from perftrack.model import Case, Device, Environment, Method, Resources, Revision, digest
 from perftrack.store import pack, rows
 from perftrack.store.door import Door
+from perftrack.store.inserting import insert_statement
 from perftrack.store.narrow import EXTENT, SETTING
 from perftrack.store.schema import (
     declaration,
@@ -35,8 +36,6 @@ from perftrack.store.schema import (
 )
 
 Key = tuple[Any, ...]
-_STAGED = 500
-"""So many rows go to PostgreSQL by way of a temporary table."""
 _CHUNK = 500
 """Keys, or rows, in one statement: a dozen columns of them stay well below the 32 766 values that SQLite can bind."""
 _REMEMBERED = 20_000
@@ -56,51 +55,6 @@ class SeriesKey(NamedTuple):
     def of_baseline(self) -> "SeriesKey":
         """That of the baseline variant beside it."""
         return SeriesKey(self.case_id, self.device_class_id, self.baseline, self.baseline, self.method_id)
-
-
-def insert(connection: sa.Connection, table: sa.Table, values: Sequence[Mapping[str, Any]], *, tail: str = "") -> None:
-    """INSERT rows that have the same columns, as tuples: twice the speed of SQLAlchemy's dictionaries."""
-    if values:
-        insert_tuples(connection, table, tuple(values[0]), [tuple(row.values()) for row in values], tail=tail)
-
-
-def insert_tuples(
-    connection: sa.Connection,
-    table: sa.Table,
-    names: Sequence[str],
-    values: Sequence[tuple[Any, ...]],
-    *,
-    tail: str = "",
-) -> None:
-    """The same of tuples, which have these columns."""
-    if len(values) >= _STAGED and connection.dialect.name == "postgresql":
-        _insert_staged(connection, table, ", ".join(names), values, tail)
-    elif values:
-        connection.exec_driver_sql(insert_statement(connection, table, names, tail), list(values))
-
-
-def _insert_staged(
-    connection: sa.Connection, table: sa.Table, names: str, values: Sequence[tuple[Any, ...]], tail: str
-) -> None:
-    """COPY into a table of this connection, and one INSERT from there: twice the speed of one a row on PostgreSQL."""
-    staged = f"staged_{table.name}"
-    like = f"SELECT {names} FROM {table.name} LIMIT 0"  # noqa: S608 (our own names)
-    connection.exec_driver_sql(f"CREATE TEMP TABLE IF NOT EXISTS {staged} ON COMMIT DELETE ROWS AS {like}")
-    connection.exec_driver_sql(f"TRUNCATE {staged}")
-    raw: Any = connection.connection.dbapi_connection
-    with raw.cursor() as cursor, cursor.copy(f"COPY {staged} ({names}) FROM STDIN") as copy:
-        for row in values:
-            copy.write_row(row)
-    select = f"INSERT INTO {table.name} ({names}) SELECT {names} FROM {staged} {tail}"  # noqa: S608 (our own names)
-    connection.exec_driver_sql(select)
-
-
-def insert_statement(connection: sa.Connection, table: sa.Table, columns: Iterable[str], tail: str = "") -> str:
-    """In the driver's own form of parameters."""
-    names = list(columns)
-    mark = "?" if connection.dialect.name == "sqlite" else "%s"
-    marks = ", ".join([mark] * len(names))
-    return f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({marks}) {tail}"  # noqa: S608 (our own names)
 
 
 def insert_new(

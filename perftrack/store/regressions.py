@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from perftrack.judge.life import CaseId, Kind, Mark, Regression, Sighting, State
 from perftrack.judge.sightings import Seen
 from perftrack.store import pack, read, rows
-from perftrack.store.dimensions import insert
+from perftrack.store.inserting import insert
 from perftrack.store.schema import (
     device_class,
     finding,

@@ -10,7 +10,8 @@ import sqlalchemy as sa
 from perftrack.judge.value import Summary
 from perftrack.model import Traffic
 from perftrack.store import narrow, rows
-from perftrack.store.dimensions import Dimensions, SeriesKey, insert_tuples
+from perftrack.store.dimensions import Dimensions, SeriesKey
+from perftrack.store.inserting import insert_tuples
 from perftrack.store.schema import result, result_extra
 
 Row = tuple[Any, ...]

@@ -15,8 +15,9 @@ from perftrack.errors import StoreError, UsageError
 from perftrack.judge.value import Finding, Summary
 from perftrack.model import Case, Device, JobResult, Method, Run, RunOptions, Traffic
 from perftrack.store import pack, rows
-from perftrack.store.dimensions import Dimensions, SeriesKey, insert, insert_statement
+from perftrack.store.dimensions import Dimensions, SeriesKey
 from perftrack.store.door import Door
+from perftrack.store.inserting import insert, insert_statement
 from perftrack.store.result_rows import Answer, ResultRows, result_rows
 from perftrack.store.schema import (
     declaration,

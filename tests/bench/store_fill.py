@@ -19,7 +19,8 @@ import store_builders as build
 
 from perftrack.model import Method, Resources
 from perftrack.store import Store, schema
-from perftrack.store.dimensions import Dimensions, SeriesKey, insert
+from perftrack.store.dimensions import Dimensions, SeriesKey
+from perftrack.store.inserting import insert
 
 CLASSES, SUITES, CASES = 4, 10, 34
 VARIANTS = ("unfused", "steps", "fused")

@@ -16,7 +16,7 @@ from store_lines import Table, say, seconds
 from perftrack.judge.value import Summary
 from perftrack.model import JobResult, Method
 from perftrack.store import FinishedJob, Store, schema
-from perftrack.store.dimensions import insert, insert_tuples
+from perftrack.store.inserting import insert, insert_tuples
 
 COMMITS = 64
 _JOBS = 200
