@@ -18,6 +18,12 @@ TOGETHER = ("cli", "pool", "store")
 """Folders whose tests share what takes long to make: a Ray cluster, a server. Elsewhere, those of a file do at most."""
 
 
+def pytest_configure() -> None:
+    """A shell that begins something in the background lets it ignore Ctrl-C, and all that it starts."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What shares something stays together when `make test` divides the tests among processes.
 
