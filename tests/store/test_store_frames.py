@@ -9,13 +9,14 @@ import msgspec
 import numpy as np
 import pandas as pd
 import pytest
+import sqlalchemy as sa
 import store_builders as build
 
 import perftrack
 from perftrack.errors import UsageError
 from perftrack.judge.value import Interval
 from perftrack.model import Cause, Status, Verdict
-from perftrack.store import Store, frames_columns
+from perftrack.store import Store, frames_columns, frames_filters, schema
 from perftrack.store.frames import UNPLACED, Database
 
 
@@ -130,6 +131,23 @@ def test_commits_are_in_topological_order_and_unplaced_ones_last(database: tuple
     wide = opened.speedups()
     assert list(wide.columns.get_level_values("commit_seq")) == [1, 2, 3, UNPLACED]
     assert opened.history(build.case().key, variant="fused").index.tolist() == [1, 2, 3, UNPLACED]
+
+
+def test_many_commits_are_read_series_by_series_and_are_the_same(
+    database: tuple[Store, Database], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, opened = database
+    for number in (1, 2, 3):
+        _measure(store, number, head=build.revision(number))
+    asked = ({"last": 2}, {"since": "0000002"}, {"last": 2, "variant": "fused"}, {"last": 3})
+    frames = [opened.results(**each) for each in asked]
+    monkeypatch.setattr(frames_filters, "_MANY_SIDES", 1)
+    for each, frame in zip(asked, frames, strict=True):
+        pd.testing.assert_frame_equal(opened.results(**each), frame)
+    if store.dialect.name == "sqlite":
+        question = sa.select(schema.result).where(*frames_filters.where(store, {"last": 2}))
+        plan = store.read(lambda connection: connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {question}").all())
+        assert "SEARCH result USING PRIMARY KEY" in plan[0][3]
 
 
 def test_results_can_be_narrowed(database: tuple[Store, Database]) -> None:
