@@ -118,8 +118,14 @@ class Door:
         outer = self._open.connection, self._open.writes
         with (self._writer if writes else self._reader).begin() as connection:
             self._open.connection, self._open.writes = connection, writes
+            driver, raw = connection.dialect.loaded_dbapi, connection.connection.dbapi_connection
             try:
                 return work(connection)
+            except driver.Error as error:  # of what does not go through SQLAlchemy: as if it did, so that it is retried
+                lost = connection.dialect.is_disconnect(error, raw, None)
+                raise exc.DBAPIError.instance(
+                    None, None, error, driver.Error, dialect=connection.dialect, connection_invalidated=lost
+                ) from error
             finally:
                 self._open.connection, self._open.writes = outer
 

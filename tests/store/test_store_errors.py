@@ -16,8 +16,9 @@ import store_builders as build
 from postgresql_database import new_database
 
 from perftrack.errors import PerftrackError, StoreError, UsageError
-from perftrack.store import Store, address, door, engine, safe_url
+from perftrack.store import Store, address, door, engine, safe_url, schema
 from perftrack.store.door import Door
+from perftrack.store.inserting import insert
 
 
 def _refusal(url: str, *, create: bool = True) -> PerftrackError:
@@ -170,6 +171,33 @@ def test_a_connection_that_was_lost_is_made_again(postgresql: str, postgresql_te
         other.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'perftrack'")
         assert store.add_job(build.run().uid, build.case(), build.job(), build.device())
         assert store.jobs(build.run().uid) == [build.job()]
+
+
+@pytest.mark.fault
+def test_a_deadlock_is_tried_again_where_the_driver_is_asked_itself(postgresql: str, postgresql_template: str) -> None:
+    """Rows by COPY, and numbers for frames, do not go through SQLAlchemy."""
+    begun: list[int] = []
+
+    def work(connection: sa.Connection) -> int:
+        begun.append(1)
+        if len(begun) == 1:
+            raw = connection.connection.dbapi_connection
+            assert isinstance(raw, psycopg.Connection)
+            raw.execute("DO $$ BEGIN RAISE EXCEPTION 'deadlock' USING ERRCODE = '40P01'; END $$")
+        return len(begun)
+
+    with Store.open(new_database(postgresql, postgresql_template)) as store:
+        assert store._door.write(work) == 2
+
+
+@pytest.mark.parametrize("count", [3, 600])
+def test_rows_that_a_table_refuses_are_said_in_a_sentence_however_many_there_are(own_url: str, count: int) -> None:
+    rows = [{"suite_id": 77, "key": f"add[n={number}]"} for number in range(count)]
+    with Store.open(own_url) as store:
+        with pytest.raises(StoreError, match="refuses a value") as caught:
+            store._door.write(lambda connection: insert(connection, schema.kernel_case, rows))
+        assert "\n" not in str(caught.value)
+        assert store.read(lambda connection: connection.scalar(sa.select(sa.func.count(schema.kernel_case.c.id)))) == 0
 
 
 @pytest.mark.fault
