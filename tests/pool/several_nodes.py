@@ -16,6 +16,8 @@ from ports import free_port
 _START = (sys.executable, "-u", "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats")
 _SIZE = (f"--object-store-memory={128 << 20}", "--num-gpus=0")
 
+_TRIES = 3
+
 
 @dataclass
 class Nodes:
@@ -58,8 +60,7 @@ class Nodes:
         """The living processes of a node, whatever groups they made (they are one session), with `word` in their
         command line.
         """
-        leader = self.joined[name].pid
-        return [pid for pid, session, words in processes() if session == leader and word in words]
+        return _session(self.joined[name].pid, word)
 
     def close(self) -> None:
         for name in list(self.joined):
@@ -104,17 +105,27 @@ def processes() -> Iterator[tuple[int, int, str]]:
 
 
 def _started(command: list[str], environment: Mapping[str, str]) -> subprocess.Popen[str]:
-    process = subprocess.Popen(
-        command,
-        env=dict(environment),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    said = []
-    for line in process.stdout or ():
-        said.append(line)
-        if "Ray runtime started" in line:
-            return process
+    """Ray gives up after half a minute in which a busy machine did not start it; whoever runs a cluster tries again."""
+    said: list[str] = []
+    for _ in range(_TRIES):
+        process = subprocess.Popen(
+            command,
+            env=dict(environment),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        for line in process.stdout or ():
+            said.append(line)
+            if "Ray runtime started" in line:
+                return process
+        with process:  # else what it has started goes on without it
+            for pid in _session(process.pid):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
     raise RuntimeError(f"Ray does not start: {''.join(said)}")
+
+
+def _session(leader: int, word: str = "") -> list[int]:
+    return [pid for pid, session, words in processes() if session == leader and word in words]

@@ -21,6 +21,10 @@ def nodes(cache_home):
 
 @pytest.fixture
 def pool(nodes, fake_child, monkeypatch):
+    """Of a cluster that has nodes a and b, whatever an earlier test did to them."""
+    for name in ("a", "b"):
+        if name not in nodes.joined:
+            nodes.add(name)
     for name, value in nodes.environment.items():
         if name.startswith("RAY_"):
             monkeypatch.setenv(name, value)
@@ -90,7 +94,7 @@ def test_a_node_that_is_added_is_used_and_one_that_differs_is_not(nodes, pool, m
     jobs = [make_job("until", path=path, i=i) for i in range(2)]
     events = run(pool, [*jobs, make_job("touches", round_=2, path=path)], once(at_work("CPU-a"), add))
     nodes.kill("other")
-    assert {status for tries in attempts(events).values() for status, _ in tries} == {Status.OK}
+    assert {status for tries in attempts(events).values() for status, _ in tries} == {Status.OK}, notes(events)
     assert sorted(one.device_uuid for one in results(events)) == ["CPU-a", "CPU-b", "CPU-c"]
     assert [event.report.device.uuid for event in events if isinstance(event, Joined)] == ["CPU-c"]
     (left_out,) = notes(events)
@@ -110,7 +114,7 @@ def test_a_node_that_is_lost_costs_the_job_at_hand_and_nobody_is_blamed(nodes, p
     jobs = [make_job("slow", seconds=1, i=i) for i in range(8)]
     events = run(pool, jobs, once(at_work(f"CPU-{victim}"), lose))
     found = attempts(events)
-    assert {tries[-1][0] for tries in found.values()} == {Status.OK}
+    assert {tries[-1][0] for tries in found.values()} == {Status.OK}, (notes(events), results(events))
     assert len(found) == len(jobs)
     again = [tries for tries in found.values() if len(tries) > 1]
     assert {tries[0] for tries in again} <= {(Status.INFRA, f"CPU-{victim}")}
