@@ -26,10 +26,10 @@ test: venv  ## two processes: half of a test that starts Ray or a child is waiti
 
 TIMES ?= 1
 
-test-faults: venv  ## the tests in which something goes wrong, TIMES in a row; the first run that fails is the last
+test-faults: venv  ## the tests in which something goes wrong, TIMES in a row; the first run that fails is the last; most of their time they wait
 	@for number in $$(seq $(TIMES)); do \
 	  began=$$(date +%s); \
-	  $(BIN)/python -m pytest -n 2 --dist loadgroup -m fault || exit; \
+	  $(BIN)/python -m pytest -n 3 --dist loadgroup -m fault || exit; \
 	  echo "run $$number of $(TIMES): $$(($$(date +%s) - began)) s"; \
 	done
 
@@ -72,6 +72,7 @@ soak: venv  ## the pool under a random fault every FAULT_EVERY seconds: nothing 
 
 bench-pool: venv  ## overhead of the coordinator, and how soon the pool works again after a fault
 	$(BIN)/python tests/bench/pool_overhead.py
+	$(BIN)/python tests/bench/pool_host.py
 	$(BIN)/python tests/bench/pool_recovery.py
 
 bench-pool-scale: venv  ## what Ray costs the coordinator, real Cards with simulated children, and the model of 1,000 devices

@@ -35,14 +35,12 @@ class Inbox:
     def __init__(self, ray: ModuleType) -> None:
         self._ray = ray
         self._answers: SimpleQueue[Answer] = SimpleQueue()
-        self._calls: dict[Worker, Any] = {}
-        """The last call of each worker that is, or was, listened to."""
 
     def listen(self, workers: Sequence[Worker]) -> None:
         """Listen to those that are busy with a new call."""
         for worker in workers:
-            if worker.reply is not None and self._calls.get(worker) is not worker.reply:
-                self._calls[worker] = worker.reply
+            if worker.unheard:
+                worker.unheard = False
                 leased = worker.lease is not None
                 Thread(target=self._hear, args=(worker, worker.reply), kwargs={"leased": leased}, daemon=True).start()
 

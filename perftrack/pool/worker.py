@@ -33,6 +33,8 @@ class Worker:
         """Kept but not used: a freed device would be handed out again by Ray."""
         self.reply: Any = None
         """The call it is busy with: a reference or, for a lease, a generator of references."""
+        self.unheard = False
+        """Nobody listens to that call yet."""
         self.lease: Lease | None = None
         """None also while it is busy with something else than a lease."""
         self.outstanding: dict[tuple[str, str], Job] = {}
@@ -151,6 +153,7 @@ class Worker:
     def idle(self) -> None:
         """It is done with its call."""
         self.reply = self.lease = self.doing = None
+        self.unheard = False
         self.outstanding, self.disturbed = {}, []
         self.leaving = self.away = False
 
@@ -159,5 +162,5 @@ class Worker:
         self._ray.kill(self._actor, no_restart=True)
 
     def _call(self, reply: Any) -> None:
-        self.reply = reply
+        self.reply, self.unheard = reply, True
         self.heard_at = time.monotonic()

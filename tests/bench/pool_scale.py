@@ -59,7 +59,7 @@ class Talker:
 
 def streams(count: int) -> None:
     """CPU time of a driver that listens to all of them, as the inbox does."""
-    ray = _ray()
+    ray = cluster()
     actor = ray.remote(Talker).options(num_cpus=0, max_concurrency=IN_ONE)
     talkers = [actor.remote() for _ in range(-(-count // IN_ONE))]
     gap_s, events = max(1.0, count / 128), 5
@@ -81,7 +81,7 @@ def streams(count: int) -> None:
 
 def calls(count: int) -> None:
     """CPU time of a driver for a call that does nothing, one after the other, at once or `count` in a second."""
-    ray = _ray()
+    ray = cluster()
     idle = ray.remote(Talker).options(num_cpus=0).remote()
     ray.get(idle.nothing.remote())
     for pause_s in (0.0, 1 / count):
@@ -93,7 +93,8 @@ def calls(count: int) -> None:
         say(f"      calls, {how}: {(time.process_time() - began_s) / 500 * 1e3:.2f} ms CPU of the driver a call")
 
 
-def _ray() -> ModuleType:
+def cluster() -> ModuleType:
+    """A Ray of its own on this machine."""
     os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32), RAY_USAGE_STATS_ENABLED="0")
     import ray
 
