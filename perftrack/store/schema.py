@@ -27,7 +27,7 @@ from perftrack.store.columns import (
     text,
 )
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006")
 """Every schema this program knows, oldest first; the last one is what it needs."""
 
 VERSION_TABLE = "perftrack_alembic_version"

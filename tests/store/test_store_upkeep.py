@@ -350,3 +350,11 @@ def test_views_for_tools_that_read_sql(store: Store) -> None:
     instants = {str(row[2])[:16].replace("T", " ") for row in results}
     assert instants == {"2023-11-14 22:15"}
     assert findings[0] == (build.revision(6).sha, NEW, "slower", 1.1e-5)
+
+
+def test_a_case_of_the_view_is_known_before_its_results_are_read(tmp_path: Path) -> None:
+    question = "SELECT time_s FROM results WHERE suite = 'elementwise' AND case_key = 'add[n=1]' AND variant = 'fused'"
+    with Store.open(str(tmp_path / "new.db")) as store:
+        plan = store.read(lambda connection: connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {question}").all())
+    read = [row[3].split()[1] for row in plan if row[3].startswith(("SEARCH", "SCAN"))]
+    assert read.index("case_alias") < read.index("r")
