@@ -1,5 +1,6 @@
 """Settings: flag > environment > file > default, resolved once into a frozen value."""
 
+import math
 import os
 import re
 import tomllib
@@ -77,8 +78,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def __post_init__(self) -> None:
         for name, low in (("rounds", 1), ("confirm_rounds", 2), ("confirm_minutes", 0), ("case_timeout", 1)):
             value = getattr(self, name)
-            if value < low:
-                raise ValueError(f"`{name.replace('_', '-')}` is {value}; it must be at least {low}")
+            if not low <= value < math.inf:  # TOML has nan and inf
+                must = f"at least {low}" if value < low else "a number that is finite"
+                raise ValueError(f"`{name.replace('_', '-')}` is {value}; it must be {must}")
         if not self.suites:
             raise ValueError("`suites` is empty; name at least one folder or file")
 

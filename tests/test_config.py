@@ -20,6 +20,8 @@ def test_defaults_and_values(tmp_path):
     [
         ("", r"no \[tool.perftrack\] section"),
         ("[tool.perftrack]\nsuits = ['x']", "unknown field `suits`"),
+        ("[tool.perftrack]\nconfirm-minutes = nan", "`confirm-minutes` is nan; it must be a number that is finite"),
+        ("[tool.perftrack]\ncase-timeout = inf", "`case-timeout` is inf; it must be a number that is finite"),
         ("[tool.perftrack]\nrounds = 0", "`rounds` is 0; it must be at least 1"),
         ("[tool.perftrack]\nrounds = 'three'", "Expected `int`, got `str` - at `\\$.rounds`"),
         ("[tool.perftrack]\nsuites = []", "`suites` is empty"),
