@@ -36,18 +36,18 @@ WORKED_OUT = {
 }
 VALUE = {name: f"CASE WHEN x.series_id IS NULL THEN {text} ELSE x.{name} END" for name, text in WORKED_OUT.items()}
 
-RESULTS = f"""
+RESULTS = """
 CREATE VIEW results AS
 SELECT revision.repo, revision.sha, revision.dirty, revision.position AS commit_seq,
-  {{committed}} AS committed_at, {{measured}} AS measured_at, run.uid AS run_uid, run_side.side,
+  {committed} AS committed_at, {measured} AS measured_at, run.uid AS run_uid, run_side.side,
   CASE run_side.side WHEN 'head' THEN run.head_branch ELSE run.base_branch END AS branch,
-  suite.name AS suite, {{name}} AS case_key, device_class.name AS device_class,
+  suite.name AS suite, {name} AS case_key, device_class.name AS device_class,
   device.uuid AS device_uuid, series.variant, series.baseline, coalesce(r.fault, 'ok') AS status,
-  finding.verdict, finding.cause, r.time_s, r.q10_s, r.q90_s, {VALUE["baseline_s"]} AS baseline_s,
-  r.speedup, r.speedup_low, r.speedup_high, r.fusion_gain, {VALUE["fusion_efficiency"]} AS fusion_efficiency,
-  {VALUE["bandwidth_bytes_per_s"]} AS bandwidth_bytes_per_s, r.utilization, {VALUE["flops_per_s"]} AS flops_per_s,
-  {VALUE["host_s"]} AS host_s, {VALUE["error_l2"]} AS error_l2, {VALUE["clock_mhz"]} AS clock_mhz,
-  {VALUE["build_s"]} AS build_s, extent.samples, extent.rounds
+  finding.verdict, finding.cause, r.time_s, r.q10_s, r.q90_s, {baseline_s} AS baseline_s,
+  r.speedup, r.speedup_low, r.speedup_high, r.fusion_gain, {fusion_efficiency} AS fusion_efficiency,
+  {bandwidth_bytes_per_s} AS bandwidth_bytes_per_s, r.utilization, {flops_per_s} AS flops_per_s,
+  {host_s} AS host_s, {error_l2} AS error_l2, {clock_mhz} AS clock_mhz,
+  {build_s} AS build_s, extent.samples, extent.rounds
 FROM result AS r
 JOIN run_side ON run_side.id = r.run_side_id
 JOIN setting AS s ON s.id = r.setting_id
@@ -62,7 +62,7 @@ JOIN suite ON suite.id = kernel_case.suite_id
 JOIN device_class ON device_class.id = series.device_class_id
 JOIN revision ON revision.id = run_side.revision_id
 JOIN run ON run.id = run_side.run_id
-LEFT JOIN device ON device.id = s.device_id{{joins}}
+LEFT JOIN device ON device.id = s.device_id{joins}
 LEFT JOIN finding ON finding.run_id = run.id AND finding.case_id = series.case_id
   AND finding.device_class_id = series.device_class_id AND finding.variant = series.variant AND run_side.side = 'head'
 """
@@ -84,6 +84,6 @@ def downgrade() -> None:
 def _replace_view(name: str, joins: str = "") -> None:
     instant = INSTANT[context.get_context().dialect.name]
     committed, measured = instant.format("revision.committed_us"), instant.format("run.started_us")
-    text = RESULTS.format(committed=committed, measured=measured, name=name, joins=joins)
+    text = RESULTS.format(committed=committed, measured=measured, name=name, joins=joins, **VALUE)
     op.execute("DROP VIEW results")
     op.execute(sa.text(text.replace(":", "\\:")))
