@@ -26,10 +26,10 @@ test: venv  ## two processes: half of a test that starts Ray or a child is waiti
 
 TIMES ?= 1
 
-test-faults: venv  ## the tests in which something goes wrong, TIMES in a row; the first run that fails is the last; most of their time they wait
+test-faults: venv  ## the tests in which something goes wrong, TIMES in a row; the first run that fails is the last
 	@for number in $$(seq $(TIMES)); do \
 	  began=$$(date +%s); \
-	  $(BIN)/python -m pytest -n 3 --dist loadgroup -m fault || exit; \
+	  $(BIN)/python -m pytest -n 2 --dist loadgroup -m fault || exit; \
 	  echo "run $$number of $(TIMES): $$(($$(date +%s) - began)) s"; \
 	done
 
