@@ -5,9 +5,8 @@ import secrets
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
@@ -19,18 +18,17 @@ from perftrack.judge import life
 from perftrack.judge.accuracy import FACTOR
 from perftrack.judge.bisect import Answer
 from perftrack.judge.life import Kind
-from perftrack.judge.rounds import read_rounds
-from perftrack.judge.summary import ratio_over_rounds
-from perftrack.judge.value import Finding, Interval, spell
+from perftrack.judge.value import Interval, spell
 from perftrack.measure.methods import default_method, quick_method
-from perftrack.model import Accuracy, Case, Device, JobResult, Revision, Run, RunOptions, Side
+from perftrack.model import Case, Revision, Run, RunOptions
+from perftrack.pipeline.bisect_answers import Question, Seen
 from perftrack.pipeline.execution import Execution
 from perftrack.pipeline.outside import carry_out
 from perftrack.pipeline.synthetic import refuse
 from perftrack.pipeline.talk import Talk
 from perftrack.pipeline.trees import Compared, Trees, export
 from perftrack.report.bisect import BisectReport, Tested
-from perftrack.report.words import counted
+from perftrack.report.words import BISECTED, counted
 from perftrack.revision import Repository
 from perftrack.store import Store, default_url
 
@@ -96,17 +94,11 @@ def _ends(span: str) -> tuple[str, str]:
     return good, bad or "HEAD"
 
 
-class _Seen(NamedTuple):
-    """What one run says of one variant, head beside the good end."""
-
-    variant: str
-    device_class: str
-    ratios: tuple[float, ...]
-    """Time of head ÷ time of the good end, one a round; of errors one for all rounds, which are alike in them."""
-    change: Interval | None
-    why: str
-    """What it says beside numbers."""
-    is_step: bool
+def _expression(suite: str, key: str, known: Sequence[Case]) -> str:
+    """`-k` for one case. A key without axes is a part of other keys, which need not be measured too."""
+    longer = [one.key for one in known if one.suite == suite and len(one.key) > len(key)]
+    others = {"".join(name.partition("[")[:2]) for name in longer if name.lower().startswith(key.lower())}
+    return " and not ".join(f"{suite}::{name}" for name in (key, *sorted(others)))
 
 
 class _LacksCaseError(UsageError):
@@ -122,31 +114,32 @@ class _Bisection:
     scratch: Path
     options: RunOptions
     shas: list[str]
+    question: Question = field(init=False)
     tested: dict[int, Tested] = field(default_factory=dict)
 
     def report(self) -> BisectReport:
         """Both ends, then commit by commit."""
         last = len(self.shas) - 1
         good, bad = self._revision(0), self._revision(last)
-        suite, key = self._case()
-        self.options = msgspec.structs.replace(self.options, suites=(suite,), expression=f"{suite}::{key}")
+        self.question = asked = self._case()
         self.talk.say(f"good    {good.label} {good.subject}")
         self.talk.say(f"bad     {bad.label} {bad.subject}, {counted(last, 'commit')}")
-        ends, run_uid = self._end(bad, key)
+        ends, run_uid = self._end(bad)
         interval = ends.change
         if not self.request.error or interval is None:
             interval = Interval(*stats.ratio_interval(ends.ratios, search.CONFIDENCE))
-        self._check(ends, interval, good, bad, key)
+        self._check(ends, interval, good, bad)
         rounds = 1 if self.request.error else search.rounds_needed(ends.ratios)
-        self.options = msgspec.structs.replace(self.options, rounds=rounds)
+        self.options = msgspec.structs.replace(self.options, rounds=rounds, device=ends.device_class)
+        self.question = replace(self.question, variant=ends.variant)
         self.talk.say(f"step    {self._spell(interval.point)}: {rounds} rounds a commit between the ends")
         self.tested[last] = self._tested(bad, "bad", ends, run_uid)
-        answers = self._search(ends, key, interval.point)
+        answers = self._search(ends, interval.point)
         left = search.culprits(len(self.shas), answers)
         before, after = search.bracket(len(self.shas), answers)
         return BisectReport(
-            suite=suite,
-            case=key,
+            suite=asked.suite,
+            case=asked.key,
             variant=ends.variant,
             device_class=ends.device_class,
             of="error" if self.request.error else "time",
@@ -169,10 +162,10 @@ class _Bisection:
     def _spell(self, ratio: float) -> str:
         return life.size(Kind.LESS_ACCURATE if self.request.error else Kind.SLOWER, ratio)
 
-    def _search(self, ends: _Seen, key: str, step: float) -> dict[int, Answer]:
+    def _search(self, ends: Seen, step: float) -> dict[int, Answer]:
         answers: dict[int, Answer] = {}
         while (place := search.next_place(len(self.shas), answers)) is not None:
-            self.tested[place] = one = self._look(self._revision(place), ends, key, step)
+            self.tested[place] = one = self._look(self._revision(place), ends, step)
             answers[place] = one.answer
             said = self._spell(one.change.point) if one.change else one.message
             self.talk.say(f"{one.answer:<7} {one.commit} {one.subject}: {said}")
@@ -181,8 +174,8 @@ class _Bisection:
     def _revision(self, place: int) -> Revision:
         return self.repository.revision(self.shas[place])
 
-    def _case(self) -> tuple[str, str]:
-        """Suite and key of the case at the good end."""
+    def _case(self) -> Question:
+        """About the case at the good end; from here on the options are for it alone."""
         named, _, key = self.request.case.rpartition("::")
         trees = self._export(self._revision(0))
         known = trees.cases("head")
@@ -196,7 +189,10 @@ class _Bisection:
         if len(found) > 1:
             raise UsageError(f"the suites {', '.join(found)} of {where} have a case {key!r}: write {found[0]}::{key}")
         self._check_variant([one for one in known if (one.suite, one.key) == (found[0], key)])
-        return found[0], key
+        self.options = msgspec.structs.replace(
+            self.options, suites=(found[0],), expression=_expression(found[0], key, known)
+        )
+        return Question(found[0], key, self.request.variant, self.request.error)
 
     def _check_variant(self, cases: Sequence[Case]) -> None:
         names = dict.fromkeys(name for one in cases for name in one.variants if name not in NEVER_GATED)
@@ -205,26 +201,25 @@ class _Bisection:
         if self.request.error and self.request.variant == cases[0].baseline:
             raise UsageError(f"--variant {self.request.variant!r} is the baseline, whose error is not judged")
 
-    def _end(self, bad: Revision, key: str) -> tuple[_Seen, str]:
+    def _end(self, bad: Revision) -> tuple[Seen, str]:
         """What the bad end says of the variant that was asked for, else of that with the clearest step; and its run."""
-        found, run_uid = self._measure(bad, key)
+        found, run_uid = self._measure(bad)
         wanted = [one for one in found if self.request.variant in {"", one.variant}]
-        timed = [one for one in wanted if self._is_enough(one)]
+        timed = [one for one in wanted if self.question.is_enough(one)]
         if not timed:
             why = next((one.why for one in wanted), "it was not measured")
             what = "error" if self.request.error else "time"
-            raise IncompleteError(f"{bad.label} has no {what} that could be compared with the good end's: {why}")
+            again = "" if self.question.is_answered(self.store, run_uid) else "; the same command measures it again"
+            raise IncompleteError(f"{bad.label} has no {what} that could be compared with the good end's: {why}{again}")
         if len(classes := sorted({one.device_class for one in timed})) > 1:
-            raise UsageError(f"{key} ran on {', '.join(classes)}: choose one with -d")
+            raise UsageError(f"{self.question.key} ran on {', '.join(classes)}: choose one with -d")
         if self.request.error:
             return max(timed, key=lambda one: (one.is_step, abs(math.log(one.ratios[0])))), run_uid
         return min(timed, key=lambda one: stats.ratio_p_value(one.ratios)), run_uid
 
-    def _is_enough(self, one: _Seen) -> bool:
-        return len(one.ratios) >= (1 if self.request.error else search.FEWEST_ROUNDS)
-
-    def _check(self, ends: _Seen, interval: Interval, good: Revision, bad: Revision, key: str) -> None:
+    def _check(self, ends: Seen, interval: Interval, good: Revision, bad: Revision) -> None:
         sides = f"{bad.label} and {good.label} do not differ in"
+        key = self.question.key
         if self.request.error and not ends.is_step:
             raise IncompleteError(
                 f"{sides} the error of {key} {ends.variant}: {self._spell(interval.point)}, and it takes "
@@ -238,15 +233,15 @@ class _Bisection:
                 f"step to look for, unless --rounds {2 * len(ends.ratios)} shows one"
             )
 
-    def _look(self, revision: Revision, ends: _Seen, key: str, step: float) -> Tested:
+    def _look(self, revision: Revision, ends: Seen, step: float) -> Tested:
         """What one commit between the ends says."""
         try:
-            seen, run_uid = self._measure(revision, key)
+            seen, run_uid = self._measure(revision)
         except (_LacksCaseError, IncompleteError) as error:
             return self._skipped(revision, str(error))
         same = (ends.variant, ends.device_class)
         found = next((one for one in seen if (one.variant, one.device_class) == same), None)
-        if found is None or not self._is_enough(found):
+        if found is None or not self.question.is_enough(found):
             return self._skipped(revision, found.why if found else f"no variant {ends.variant}", run_uid)
         answer = search.classify(stats.geometric_mean(found.ratios), step)
         return self._tested(revision, answer, found, run_uid)
@@ -261,7 +256,7 @@ class _Bisection:
             run=run_uid,
         )
 
-    def _tested(self, revision: Revision, answer: Answer, found: _Seen, run_uid: str) -> Tested:
+    def _tested(self, revision: Revision, answer: Answer, found: Seen, run_uid: str) -> Tested:
         return Tested(
             commit=revision.label,
             sha=revision.sha,
@@ -273,25 +268,25 @@ class _Bisection:
         )
 
     def _export(self, revision: Revision, base: Revision | None = None) -> Trees:
-        compared = Compared(self.repository, revision, base, "the good end of a bisection")
+        compared = Compared(self.repository, revision, base, BISECTED)
         return export(compared, self.options.suite_paths, self.scratch)
 
-    def _with_case(self, revision: Revision, good: Revision, key: str) -> Trees:
+    def _with_case(self, revision: Revision, good: Revision) -> Trees:
         try:
             trees = self._export(revision, good)
         except UsageError as error:
             raise _LacksCaseError(str(error)) from error
-        (suite,) = self.options.suites
+        suite, key = self.question.suite, self.question.key
         if not any((one.suite, one.key) == (suite, key) for one in trees.cases("head")):
             raise _LacksCaseError(trees.collected["head"].problems.get(suite, f"{revision.label} has no case {key}"))
         return trees
 
-    def _measure(self, revision: Revision, key: str) -> tuple[list[_Seen], str]:
+    def _measure(self, revision: Revision) -> tuple[list[Seen], str]:
         """What a commit beside the good end says, stored or new, and its run."""
         good = self._revision(0)
         run = self._stored(revision, good)
         if run is None or run.state != "complete":
-            trees = self._with_case(revision, good, key)
+            trees = self._with_case(revision, good)
             run = run or self._new_run(revision, good, trees)
             self.talk.say(
                 f"measure {revision.label} {revision.subject}, {run.options.rounds} rounds, run {run.uid[:8]}"
@@ -300,21 +295,15 @@ class _Bisection:
             carry_out(execution, self.request.address)
         else:
             self.talk.say(f"stored  {revision.label} {revision.subject}, run {run.uid[:8]}")
-        return self._seen(run.uid), run.uid
-
-    def _seen(self, run_uid: str) -> list[_Seen]:
-        stored = self.store.load_run(run_uid)
-        (case,) = stored.cases[:1] or (None,)
-        if case is not None and self.request.variant == case.baseline:
-            return _of_baseline(case, self.store.jobs(run_uid), stored.devices)
-        return [(_of_error if self.request.error else _of_time)(one) for one in stored.findings]
+        return self.question.seen(self.store, run.uid), run.uid
 
     def _stored(self, revision: Revision, good: Revision) -> Run | None:
-        """The newest run of this very question, whole or interrupted."""
+        """The newest run of this very question that was interrupted or is an answer."""
         for entry in self.store.runs(repo=self.repository.name):
             run = entry.run
             same = run.head.sha == revision.sha and not run.head.dirty and run.base and run.base.sha == good.sha
-            if same and msgspec.structs.replace(run.options, seed=self.options.seed) == self.options:
+            same = same and msgspec.structs.replace(run.options, seed=self.options.seed) == self.options
+            if same and (run.state != "complete" or self.question.is_answered(self.store, run.uid)):
                 return run
         return None
 
@@ -329,27 +318,3 @@ class _Bisection:
             started_us=time.time_ns() // 1000,
             problems=trees.problems,
         )
-
-
-def _of_time(found: Finding) -> _Seen:
-    why = found.message or found.verdict.value
-    return _Seen(found.variant, found.device_class, found.ratios, found.change, why, is_step=False)
-
-
-def _of_error(found: Finding) -> _Seen:
-    level = found.error_head / found.error_base if found.error_head and found.error_base else None
-    ratios, change = ((level,), Interval(level, level, level)) if level else ((), None)
-    why = found.message or (found.verdict.value if level is None else "")
-    return _Seen(found.variant, found.device_class, ratios, change, why, found.accuracy is not Accuracy.NONE)
-
-
-def _of_baseline(case: Case, results: Sequence[JobResult], devices: Sequence[Device]) -> list[_Seen]:
-    """The baseline is never judged, so that no finding has its rounds."""
-    sides: tuple[tuple[Side, str], ...] = (("head", case.baseline), ("base", case.baseline))
-    made: list[_Seen] = []
-    for name in dict.fromkeys(one.device_class for one in devices):
-        rounds = read_rounds(results, case, name)
-        ratios = tuple(ratio for one in rounds if (ratio := one.ratio(*sides)) is not None)
-        change = ratio_over_rounds(rounds, *sides)
-        made.append(_Seen(case.baseline, name, ratios, change, "no round measured both sides", is_step=False))
-    return made

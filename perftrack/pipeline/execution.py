@@ -23,7 +23,7 @@ from perftrack.pipeline.plan import Pair
 from perftrack.pipeline.talk import Talk
 from perftrack.pipeline.trees import Trees
 from perftrack.pool.client import Joined, Note, Pool, Progress
-from perftrack.report.words import counted
+from perftrack.report.words import counted, goes_on
 from perftrack.store import Spool, Store
 
 Identity = tuple[str, str, str]
@@ -108,7 +108,7 @@ class Execution:
             if not self._begun:
                 raise
             self._finish("interrupted", [], [])
-            how = "the same command" if options.sweep else f"`perftrack submit --resume {self.run.uid[:8]}`"
+            how = "the same command" if options.sweep else goes_on(self.run)
             raise PoolError(f"{error}; what was measured is kept: {how} goes on") from error
         self.summaries = self._summaries(pairs, range(1, 1 + options.rounds + options.confirm_rounds))
         self.finish()

@@ -7,6 +7,7 @@ from perftrack.errors import IncompleteError, UsageError
 from perftrack.pipeline.reports import report_of
 from perftrack.pipeline.talk import Talk
 from perftrack.report.value import Report
+from perftrack.report.words import goes_on
 from perftrack.store import Store
 
 LOOK_S = 2.0
@@ -28,8 +29,7 @@ def watch(store: Store, uid: str, talk: Talk, pause: Callable[[float], None] = t
     gone = "" if state == "interrupted" else ", and no process carries it out any more"
     done = len(store.done_jobs(uid))
     raise IncompleteError(
-        f"run {uid[:8]} was broken off with {done} of {run.expected_jobs} jobs{gone}; "
-        f"`perftrack submit --resume {uid[:8]}` finishes it"
+        f"run {uid[:8]} was broken off with {done} of {run.expected_jobs} jobs{gone}; {goes_on(run)} finishes it"
     )
 
 
@@ -57,4 +57,5 @@ def cancel(store: Store, uid: str) -> str:
     if not store.interrupt(uid, time.time_ns() // 1000):
         raise UsageError(f"run {uid[:8]} is {store.state(uid)}: there is nothing to cancel")
     end = "its process stops in a few seconds" if store.owned(uid) else "no process was carrying it out"
-    return f"run {uid[:8]} is cancelled, {end}; what was measured is kept: `perftrack submit --resume {uid[:8]}`"
+    again = goes_on(store.load_run(uid).run)
+    return f"run {uid[:8]} is cancelled, {end}; what was measured is kept: {again}"

@@ -17,6 +17,7 @@ from perftrack.pipeline.parcel import ENDED, ENTRYPOINT, Ended
 from perftrack.pipeline.talk import Talk
 from perftrack.pool.jobs import ENDED as JOB_ENDED
 from perftrack.pool.jobs import Jobs, is_jobs_address
+from perftrack.report.words import goes_on
 from perftrack.store import Store
 
 PATIENCE_S = 300.0
@@ -115,7 +116,7 @@ class _Following:
             uid = self.run.uid[:8]
             raise PoolError(
                 f"the head at {address} is out of reach ({why}); its job {self.name} may go on: "
-                f"`perftrack watch {uid}` shows the run, `perftrack submit --resume {uid}` goes on with it if it ended"
+                f"`perftrack watch {uid}` shows the run, {goes_on(self.run)} goes on with it if it ended"
             )
 
     def _progress(self) -> bool:

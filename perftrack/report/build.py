@@ -123,7 +123,7 @@ def _size_of_error(row: AccuracyRow) -> tuple[object, ...]:
 def _reasons(run: Run, lines: Sequence[DeviceLine], rows: Sequence[Row]) -> list[str]:
     reasons: list[str] = []
     if run.state == "interrupted":
-        reasons.append(f"interrupted; `perftrack submit --resume {run.uid}` measures the rest")
+        reasons.append(f"interrupted; {words.goes_on(run)} measures the rest")
     if not any(line.measured for line in lines):
         reasons.append("nothing was measured")
     else:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from perftrack.judge.life import State
 from perftrack.judge.value import Interval
-from perftrack.model import Accuracy, Cause, Verdict
+from perftrack.model import Accuracy, Cause, Run, Verdict
 from perftrack.report.fusion import NO_GAIN
 from perftrack.report.value import AccuracyRow, CardUse, DeviceLine, Report, Row
 
@@ -16,6 +16,9 @@ UNFUSED_MOVED = (Cause.UNFUSED_FASTER, Cause.UNFUSED_SLOWER)
 
 WORSE = (Verdict.SLOWER, Verdict.FAILED, Verdict.WRONG, Verdict.MISSING, Verdict.UNSTABLE)
 """Than a lost accuracy that the tolerance allows."""
+
+BISECTED = "the good end of a bisection"
+"""How the base of a bisection's runs was found."""
 
 FOOTER = (
     "Left of -> is the base. Slower and faster are per cent of the base time. "
@@ -98,6 +101,13 @@ def evidence(row: Row) -> str:
         parts.append(f"visible from {percent(row.detectable)}")
     parts.append(f"{row.rounds} {'fresh ' if row.confirmed else ''}round{'' if row.rounds == 1 else 's'}")
     return ", ".join(parts)
+
+
+def goes_on(run: Run) -> str:
+    """What goes on with a run that was broken off."""
+    if run.base_note == BISECTED:
+        return "the same `perftrack bisect` command"
+    return f"`perftrack submit --resume {run.uid[:8]}`"
 
 
 def counted(number: int, noun: str) -> str:

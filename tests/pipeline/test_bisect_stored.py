@@ -22,8 +22,11 @@ from perftrack.model import (
     Verdict,
 )
 from perftrack.pipeline.bisect import Request, bisect
+from perftrack.pipeline.following import cancel, watch
+from perftrack.pipeline.reports import report_of
 from perftrack.report import bisect as shown
 from perftrack.report.layout import Look
+from perftrack.report.words import BISECTED
 from perftrack.revision import Repository
 from perftrack.store import Store
 
@@ -54,9 +57,9 @@ class Listener:
         raise AssertionError(text)
 
 
-def ask(repo, tmp_path, case, span, **more):
+def ask(repo, tmp_path, case, span, talk=None, **more):
     database = str(tmp_path / "perf.db")
-    bisect(Request(start=repo.root, case=case, span=span, database=database, **more), Listener())
+    bisect(Request(start=repo.root, case=case, span=span, database=database, **more), talk or Listener())
 
 
 @pytest.fixture
@@ -122,20 +125,26 @@ class Quiet:
         self.said.append(text)
 
 
-def line(repo, count):
+def line(repo, count, suite=SUITE):
     """A repository of so many commits after the good one, whose ids come back, the good one first."""
-    files = {"pyproject.toml": '[tool.perftrack]\nsuites = ["bench"]\n', "bench/one.py": SUITE}
+    files = {"pyproject.toml": '[tool.perftrack]\nsuites = ["bench"]\n', "bench/one.py": suite}
     return [repo.commit(f"commit {number}", files if not number else None) for number in range(count + 1)]
 
 
-def store_runs(repo, tmp_path, shas, said, rounds, *, finding_of=None, jobs_of=None):
+def rounds_of(count):
+    return [msgspec.structs.replace(RESULT, round=number) for number in range(1, 1 + count)]
+
+
+def store_runs(repo, tmp_path, shas, said, rounds, *, finding_of=None, jobs_of=None, cases=(CASE,)):
     """Runs as a search leaves them: `said` has for a place the ratios of its rounds, or why there are none."""
     repository = Repository.discover(repo.root)
     with Store.open(str(tmp_path / "perf.db")) as store:
         for place, ratios in said.items():
+            between = place < len(shas) - 1
+            count = rounds if between else 5
             options = RunOptions(
-                suites=("one",), expression=f"one::{KEY}", rounds=rounds if place < len(shas) - 1 else 5,
-                confirm_rounds=0, suite_paths=("bench",), seed=place,
+                suites=("one",), expression=f"one::{cases[-1].key}", rounds=count,
+                device=CPU.device_class if between else "", confirm_rounds=0, suite_paths=("bench",), seed=place,
                 methods={name: default_method(name) for name in ("cuda", "cpu")},
             )  # fmt: skip
             run = Run(
@@ -143,24 +152,25 @@ def store_runs(repo, tmp_path, shas, said, rounds, *, finding_of=None, jobs_of=N
                 base=repository.revision(shas[0]), base_note="", options=options, started_us=place + 1,
             )  # fmt: skip
             store.begin_run(run)
-            for job in jobs_of(ratios) if jobs_of else [RESULT]:
-                store.add_job(run.uid, CASE, job, CPU)
+            for case in cases:
+                told = ratios if case is cases[-1] else (2.0,) * count
+                for job in jobs_of(told) if jobs_of else rounds_of(count):
+                    store.add_job(run.uid, case, msgspec.structs.replace(job, case_key=case.key), CPU)
             broken = isinstance(ratios, str)
             finding = Finding(
-                suite="one", case_key=KEY, device_class=CPU.device_class, variant="fused",
+                suite="one", case_key=cases[-1].key, device_class=CPU.device_class, variant="fused",
                 verdict=Verdict.FAILED if broken else Verdict.AMBIGUOUS, message=ratios if broken else "",
                 ratios=() if broken else ratios,
                 change=None if broken else Interval(*stats.ratio_interval(ratios)),
             )  # fmt: skip
-            if finding_of:
-                finding = finding_of(finding, ratios)
-            store.finish_run(run.uid, state="complete", finished_us=1, summaries=[], findings=[finding])
+            findings = finding_of(finding, ratios) if finding_of else [finding]
+            store.finish_run(run.uid, state="complete", finished_us=1, summaries=[], findings=findings)
 
 
-def search(repo, tmp_path, shas, **more):
+def search(repo, tmp_path, shas, case=KEY, **more):
     talk = Quiet()
     database = str(tmp_path / "perf.db")
-    request = Request(start=repo.root, case=KEY, span=f"{shas[0]}..{shas[-1]}", database=database, **more)
+    request = Request(start=repo.root, case=case, span=f"{shas[0]}..{shas[-1]}", database=database, **more)
     return bisect(request, talk), talk.said
 
 
@@ -202,16 +212,15 @@ def test_a_step_inside_the_noise_is_refused_with_both_figures(repo, tmp_path):
 def test_an_end_that_fails_is_told(repo, tmp_path):
     shas = line(repo, 2)
     store_runs(repo, tmp_path, shas, {2: "illegal address"}, rounds=2)
-    with pytest.raises(IncompleteError, match="no time that could be compared with the good end's: illegal address"):
+    with pytest.raises(IncompleteError, match=r"no time that could be compared with the good end's: illegal address$"):
         search(repo, tmp_path, shas)
 
 
 def with_error(finding, ratios):
     """The errors of both sides instead of times."""
     lost = Accuracy.LESS if ratios[0] >= 1.5 else Accuracy.NONE
-    return msgspec.structs.replace(
-        finding, ratios=(), change=None, error_head=ratios[0] * 1e-7, error_base=1e-7, accuracy=lost
-    )
+    error = ratios[0] * 1e-7
+    return [msgspec.structs.replace(finding, ratios=(), change=None, error_head=error, error_base=1e-7, accuracy=lost)]
 
 
 def test_a_step_of_the_error_is_found_in_one_round_a_commit(repo, tmp_path):
@@ -256,3 +265,161 @@ def test_the_baseline_is_followed_too_where_it_is_named(repo, tmp_path):
     report, _ = search(repo, tmp_path, shas, variant="unfused")
     assert ([one.subject for one in report.found], report.variant) == (["commit 3"], "unfused")
     assert report.step.point == pytest.approx(0.95, rel=1e-3)
+
+
+class MeasuringError(Exception):
+    """The search would begin to measure."""
+
+
+class Told:
+    def say(self, text):
+        if text.startswith("measure "):
+            raise MeasuringError(text.split(",")[0])
+
+
+def measures(repo, tmp_path, shas, **more):
+    """What a search measures first, as it is said."""
+    with pytest.raises(MeasuringError) as raised:
+        ask(repo, tmp_path, KEY, f"{shas[0]}..{shas[-1]}", talk=Told(), **more)
+    return str(raised.value)
+
+
+def lost(*statuses):
+    """Jobs whose rounds the machine ended so."""
+    return lambda _: [
+        msgspec.structs.replace(one, status=status, message="no usable device is left", measurements=())
+        if status is not Status.OK
+        else one
+        for one, status in zip(rounds_of(len(statuses)), statuses, strict=True)
+    ]
+
+
+def unmeasured(finding, _):
+    return [msgspec.structs.replace(finding, verdict=Verdict.MISSING, ratios=(), change=None)]
+
+
+@pytest.mark.parametrize(
+    ("statuses", "more"),
+    [
+        (5 * [Status.INFRA], {}),
+        ([*(4 * [Status.OK]), Status.INFRA], {"error": True}),
+        (5 * [Status.INFRA], {"variant": "unfused"}),
+    ],
+)
+def test_an_end_of_which_the_machine_lost_rounds_is_measured_anew(repo, tmp_path, statuses, more):
+    shas = line(repo, 1)
+    store_runs(repo, tmp_path, shas, {1: ENDS}, rounds=2, finding_of=unmeasured, jobs_of=lost(*statuses))
+    assert measures(repo, tmp_path, shas, **more) == f"measure {shas[1][:7]} commit 1"
+
+
+def test_so_is_a_commit_between_the_ends_that_the_machine_disturbed_but_none_that_fails(repo, tmp_path):
+    def disturbed(finding, ratios):
+        return [msgspec.structs.replace(finding, verdict=Verdict.UNSTABLE) if ratios == "disturbed" else finding]
+
+    shas = line(repo, 8)
+    said = {3: (1.0, 1.002), 4: "it crashed", 5: (1.0, 1.001), 6: "disturbed", 8: ENDS}
+    store_runs(repo, tmp_path, shas, said, rounds=2, finding_of=disturbed)
+    assert measures(repo, tmp_path, shas) == f"measure {shas[6][:7]} commit 6"
+
+
+def test_the_baseline_is_measured_anew_once_its_samples_have_expired(repo, tmp_path):
+    shas = line(repo, 2)
+    faster = (0.95, 0.951, 0.949, 0.95, 0.95)
+    store_runs(repo, tmp_path, shas, {1: (1.0, 1.001), 2: faster}, rounds=2, jobs_of=rounds_of_baseline)
+    assert search(repo, tmp_path, shas, variant="unfused")[0].found[0].subject == "commit 2"
+    with Store.open(str(tmp_path / "perf.db")) as store:
+        assert store.expire(9).runs == 2
+    assert measures(repo, tmp_path, shas, variant="unfused") == f"measure {shas[2][:7]} commit 2"
+    report, said = search(repo, tmp_path, shas, variant="fused")
+    assert report.step.point == pytest.approx(0.95, rel=1e-3), "its findings are kept"
+    assert not [text for text in said if text.startswith("measure")]
+
+
+@pytest.mark.parametrize("base", [0.0, 1e-9])
+def test_a_step_from_no_error_at_all_is_found(repo, tmp_path, base):
+    """Whatever is below a quarter of float32's unit of round-off, 2^-26, is alike."""
+
+    def with_error_from_nothing(finding, ratios):
+        lost = Accuracy.LESS if ratios[0] > 1 else Accuracy.NONE
+        head = ratios[0] * 2**-26 if ratios[0] > 1 else 0.0
+        return [
+            msgspec.structs.replace(finding, ratios=(), change=None, error_head=head, error_base=base, accuracy=lost)
+        ]
+
+    shas = line(repo, 4)
+    said = {2: (1.0, 1.0), 3: (40.0, 40.0), 4: (41.0, 41.0)}
+    store_runs(repo, tmp_path, shas, said, rounds=1, finding_of=with_error_from_nothing)
+    report, _ = search(repo, tmp_path, shas, error=True)
+    assert [(one.subject, one.answer) for one in report.tested] == [
+        ("commit 2", "good"),
+        ("commit 3", "bad"),
+        ("commit 4", "bad"),
+    ]
+    assert ([one.subject for one in report.found], report.step.point, report.change) == (["commit 3"], 41.0, 40.0)
+
+
+TWINS = """
+from perftrack.declare import benchmark
+
+
+def build(x, **_):
+    return (lambda: None), x
+
+
+declare = benchmark(
+    variants={"unfused": build, "fused": build},
+    reference=lambda x, **_: x,
+    axes={},
+    traffic=lambda **_: {"reads": 32, "writes": 32},
+)
+
+
+def copy(rng):
+    return rng.normal((4,), "float64")
+
+
+def Copy(rng):
+    return rng.normal((4,), "float64")
+
+
+copy, Copy = declare(copy), declare(Copy)
+"""
+
+
+@pytest.mark.parametrize("variant", ["", "unfused"])
+def test_a_case_is_not_taken_for_another_that_was_measured_with_it(repo, tmp_path, variant):
+    """`-k` does not know capitals from small letters."""
+    shas = line(repo, 2, TWINS)
+    small = msgspec.structs.replace(CASE, benchmark="copy", key="copy", params={})
+    large = msgspec.structs.replace(small, benchmark="Copy", key="Copy")
+    said = {1: (1.0, 1.001), 2: (1.04, 1.041, 1.039, 1.04, 1.04)}
+
+    def with_a_clearer_one(finding, ratios):
+        change = Interval(2.0, 2.0, 2.0)
+        return [msgspec.structs.replace(finding, case_key="Copy", ratios=(2.0,) * len(ratios), change=change), finding]
+
+    twins = {"finding_of": with_a_clearer_one, "jobs_of": rounds_of_baseline, "cases": (large, small)}
+    store_runs(repo, tmp_path, shas, said, rounds=2, **twins)
+    report, _ = search(repo, tmp_path, shas, case="copy", variant=variant)
+    assert report.step.point == pytest.approx(stats.geometric_mean(said[2]), rel=1e-6)
+    assert (report.case, report.suite, [one.subject for one in report.found]) == ("copy", "one", ["commit 2"])
+
+
+def test_who_looks_at_a_bisection_that_was_broken_off_is_told_to_give_its_command_again(repo, tmp_path):
+    shas = line(repo, 1)
+    repository = Repository.discover(repo.root)
+    head, base = (repository.revision(sha) for sha in reversed(shas))
+    uid = "ab" * 16
+    with Store.open(str(tmp_path / "perf.db")) as store:
+        store.begin_run(
+            Run(
+                uid=uid, repo=repository.name, head=head, base=base, base_note=BISECTED, options=RunOptions(),
+                started_us=1, expected_jobs=5,
+            )
+        )  # fmt: skip
+        assert cancel(store, uid).endswith("what was measured is kept: the same `perftrack bisect` command")
+        with pytest.raises(IncompleteError, match="0 of 5 jobs; the same `perftrack bisect` command finishes it"):
+            watch(store, uid, Quiet())
+        assert any(
+            "the same `perftrack bisect` command measures the rest" in one for one in report_of(store, uid).reasons
+        )

@@ -54,10 +54,11 @@ def report(backend):
     return DeviceReport(device=device, environment=Environment(entries=entries), problem="it is busy" * busy)
 
 
-def done(job, status=Status.OK, message="", cuda_error=0, samples=(1e-3, 1.1e-3), intrusion=""):
-    measurement = Measurement(
-        side="head", variant="fused", status=status, samples_s=samples, blocks=(0,) * len(samples)
-    )
+def measured(side="head", variant="fused", status=Status.OK, samples=(1e-3, 1.1e-3)):
+    return Measurement(side=side, variant=variant, status=status, samples_s=samples, blocks=(0,) * len(samples))
+
+
+def done(job, status=Status.OK, message="", cuda_error=0, measurements=None, intrusion=""):
     result = JobResult(
         suite=job.case.suite,
         case_key=job.case.key,
@@ -68,7 +69,7 @@ def done(job, status=Status.OK, message="", cuda_error=0, samples=(1e-3, 1.1e-3)
         message=message,
         device_uuid=hello.device.uuid,
         environment=hello.environment,
-        measurements=(measurement,),
+        measurements=measurements or (measured(status=status),),
     )
     say(Done(result=result, cuda_error=cuda_error, intrusion=intrusion))
 
@@ -182,7 +183,17 @@ def fine(job):
     done(job, message=repr(names))
 
 
+def told(job):
+    """Each side takes as many seconds as a file of its tree says."""
+    times = {side: (float(Path(order.trees[side], "seconds").read_text()) + 1e-6 * job.round) for side in job.sides}
+    done(
+        job,
+        measurements=[measured(side, name, samples=(s,)) for side, s in times.items() for name in job.case.variants],
+    )
+
+
 KERNELS = {
+    "told": told,
     "segv": lambda _: os.kill(os.getpid(), signal.SIGSEGV),
     "abort": lambda _: os.abort(),
     "exit0": lambda _: os._exit(0),

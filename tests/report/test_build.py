@@ -72,7 +72,7 @@ def test_red_outweighs_incomplete_and_keeps_its_reasons():
         (
             [],
             {"of": run(state="interrupted")},
-            f"interrupted; `perftrack submit --resume {'0419' * 8}` measures the rest",
+            f"interrupted; `perftrack submit --resume {'0419' * 2}` measures the rest",
         ),
     ],
 )
