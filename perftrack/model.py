@@ -317,7 +317,7 @@ class JobResult(msgspec.Struct, frozen=True, kw_only=True):
     sets: int = 0
     set_bytes: int = 0
     source_digest: dict[str, str] = {}
-    """Per side: hash of the tracked code that the case's suite loads."""
+    """Per side: hash of every file of the tree that the case's suite could read."""
     timed_s: float = 0.0
     """Seconds of timed or warm-up work on the device."""
     wall_s: float = 0.0

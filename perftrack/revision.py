@@ -8,6 +8,7 @@ import hashlib
 import io
 import os
 import re
+import shutil
 import subprocess
 import tarfile
 import tempfile
@@ -16,14 +17,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from perftrack import trailers
 from perftrack.errors import InfrastructureError, UsageError
 from perftrack.model import Revision, TreeArchive
 
 MAX_ARCHIVE_BYTES = 100 * 2**20
 """A tree larger than this is refused: it would be shipped to every worker."""
-
-ACCEPT = "Perftrack-Accept"
-"""The trailer of a commit message by which a commit accepts what it makes slower."""
 
 _HOOK_VARIABLES = frozenset(
     {
@@ -134,7 +133,7 @@ class Repository:
             index = self.git("rev-parse", "--git-path", "index").decode().strip()
             private = Path(scratch, "index")
             if Path(self.root, index).exists():
-                private.write_bytes(Path(self.root, index).read_bytes())
+                shutil.copy2(Path(self.root, index), private)  # with its time: git reads again what is no older
             inside = Repository(
                 self.root,
                 {
@@ -229,30 +228,21 @@ class Repository:
             for sha, tree, *parents in map(str.split, rows)
         ]
 
-    def descends(self, sha: str, ancestor: Revision) -> bool:
-        """Whether the commit `sha` is here and has `ancestor` behind it."""
-        return self.try_git("merge-base", "--is-ancestor", ancestor.sha, sha) is not None
+    def descends(self, sha: str, ancestor: str) -> bool:
+        """Whether the commit `sha` is here and has the commit `ancestor` behind it, or is that one."""
+        return self.try_git("merge-base", "--is-ancestor", ancestor, sha) is not None
 
-    def accepted(self, head: Revision) -> list[tuple[str, str, str]]:
-        """(pattern of case keys, reason, author) of each trailer `Perftrack-Accept: CASE-GLOB REASON` of `head`.
+    def accepted(self, head: Revision, base: Revision | None = None) -> list[trailers.Accepted]:
+        """What the commits that `head` has and `base` has not accept by a trailer `Perftrack-Accept`, the newest first.
 
-        None of uncommitted changes. UsageError where a trailer has no reason.
+        Of `head` alone where there is no base; nothing of uncommitted changes. UsageError where a trailer of `head` has
+        no reason.
         """
         if head.dirty:
             return []
-        form = f"%an%n%(trailers:key={ACCEPT},valueonly,unfold)"
-        author, *said = (
-            self.git("show", "--no-patch", f"--format={form}", head.sha).decode(errors="replace").split("\n")
-        )
-        found: list[tuple[str, str, str]] = []
-        for value in filter(None, map(str.strip, said)):
-            pattern, _, reason = value.partition(" ")
-            if not reason.strip():
-                raise UsageError(
-                    f"{head.label} says `{ACCEPT}: {value}` without a reason: write `{ACCEPT}: CASE-GLOB REASON`"
-                )
-            found.append((pattern, reason.strip(), author.strip()))
-        return found
+        span = ["--no-walk", head.sha] if base is None else [head.sha, f"^{base.sha}"]
+        log = self.git("log", "-z", "--no-show-signature", f"--format={trailers.LOG_FORMAT}", *span)
+        return trailers.read(log.decode(errors="replace"), head.sha)
 
     @property
     def user(self) -> str:

@@ -191,7 +191,7 @@ class _Comparison:
     def _baseline_verdict(self) -> Verdict:
         """Whether the baseline variant itself moved; with fewer than two rounds it is taken not to have."""
         ratios = _ratios(self.rounds, self.case.baseline)
-        if len(ratios) < 2 or self._same_sources():
+        if len(ratios) < 2 or self._same_sources(self.case.baseline):
             return Verdict.SAME
         return decide(ratios, self.case.min_effect)
 
@@ -210,7 +210,7 @@ class _Comparison:
         return msgspec.structs.replace(finding, verdict=verdict, cause=cause, message=message)
 
     def _identical(self, finding: Finding) -> bool:
-        """Equal sources of the whole suite; or equal compiled code and launch geometry that show no change.
+        """Equal sources, of equal compiled code; or equal compiled code and geometry that show no change.
 
         What is launched may still be given other arguments or data, so equal code alone does not speak against what
         was measured.
@@ -218,14 +218,19 @@ class _Comparison:
         change = finding.change
         unclear = finding.verdict is Verdict.AMBIGUOUS and change is not None and change.low <= 1 <= change.high
         still = finding.verdict is Verdict.SAME or unclear
-        return self._same_sources() or (still and self._same_code(finding.variant))
+        return self._same_sources(finding.variant) or (still and self._same_code(finding.variant))
 
     def _same_code(self, variant: str) -> bool:
-        used = [part for part in self.rounds if part.ratio(*_pair(variant)) is not None]
+        used = self._used(variant)
         return bool(used) and all(_same_code(part, variant) for part in used)
 
-    def _same_sources(self) -> bool:
-        return bool(self.rounds) and all(_same_sources(part.result) for part in self.rounds)
+    def _same_sources(self, variant: str) -> bool:
+        """Equal in every round, and nothing else was compiled of them."""
+        equal = bool(self.rounds) and all(_same_sources(part.result) for part in self.rounds)
+        return equal and not any(_differs_compiled(part, variant) for part in self._used(variant))
+
+    def _used(self, variant: str) -> list[Round]:
+        return [part for part in self.rounds if part.ratio(*_pair(variant)) is not None]
 
     def _say(self, variant: str, verdict: Verdict, message: str = "", cause: Cause = Cause.NONE) -> Finding:
         """A finding with whatever times and errors there are."""
@@ -304,3 +309,9 @@ def _same_sources(result: JobResult) -> bool:
 def _same_code(part: Round, variant: str) -> bool:
     head, base = (part.measurements[key].resources.code_digest for key in _pair(variant))
     return head is not None and head == base
+
+
+def _differs_compiled(part: Round, variant: str) -> bool:
+    """Whether anything that is known of the compiled code of one side is not so of the other."""
+    head, base = (part.measurements[key].resources for key in _pair(variant))
+    return head != base

@@ -27,5 +27,5 @@ class Subject:
             self.workspace.activate()
 
     def digest(self) -> str:
-        """Hash of the tracked code that the suite loads; empty when it is not from a tree."""
+        """Hash of every file of the tree that the suite could read; empty when it is not from a tree."""
         return "" if self.workspace is None else self.workspace.source_digest()

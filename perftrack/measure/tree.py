@@ -5,7 +5,6 @@ own; while it is active, `sys.path`, `sys.modules` and a finder make them the on
 """
 
 import functools
-import hashlib
 import importlib
 import sys
 from collections.abc import Generator, Iterable, Sequence
@@ -20,6 +19,7 @@ import perftrack
 from perftrack.declare import Benchmark, collect_suite
 from perftrack.errors import SuiteError
 from perftrack.measure.failure import describe
+from perftrack.measure.sources import source_digest
 
 _HARNESS = "perftrack"
 
@@ -92,13 +92,10 @@ class Workspace:
         _switch(self)
 
     def source_digest(self) -> str:
-        """SHA-256 of all files below those top-level entries of the tree from which modules were loaded."""
+        """Of every file of the tree that the suite could read: see `sources.source_digest`."""
         with self.active():
-            entries = {top for module in list(sys.modules.values()) if (top := self._entry(module))}
-        whole = hashlib.sha256()
-        for entry in sorted(entries):
-            whole.update(f"{entry}\0{_entry_digest(self.root / entry)}\n".encode())
-        return whole.hexdigest()
+            loaded = {top for module in list(sys.modules.values()) if (top := self._entry(module))}
+        return source_digest(self.root, loaded)
 
     def find(self, name: str, path: Sequence[str] | None) -> ModuleSpec | None:
         """The module `name` of this tree; `path` is its package's, None for a top-level module."""
@@ -187,14 +184,3 @@ def _importable(root: Path) -> frozenset[str]:
         if entry.suffix == ".py" or (entry.is_dir() and next(entry.rglob("*.py"), None)):
             names.add(entry.stem if entry.suffix == ".py" else entry.name)
     return frozenset(names - set(sys.stdlib_module_names) - {_HARNESS})
-
-
-@functools.cache
-def _entry_digest(entry: Path) -> str:
-    whole = hashlib.sha256()
-    files = [entry] if entry.is_file() else sorted(path for path in entry.rglob("*") if path.is_file())
-    for path in files:
-        if "__pycache__" not in path.parts:
-            content = hashlib.sha256(path.read_bytes()).hexdigest()
-            whole.update(f"{path.relative_to(entry.parent).as_posix()}\0{content}\n".encode())
-    return whole.hexdigest()

@@ -23,7 +23,7 @@ from perftrack.pipeline.plan import Pair
 from perftrack.pipeline.talk import Talk
 from perftrack.pipeline.trees import Trees
 from perftrack.pool.client import Joined, Note, Pool, Progress
-from perftrack.report.words import counted, goes_on
+from perftrack.report.words import counted
 from perftrack.store import Spool, Store
 
 Identity = tuple[str, str, str]
@@ -42,6 +42,7 @@ class Execution:
     With a `history` what it tells of the head is suspected too, and `told` has its answers. `suspected`, of a run of no
     first rounds, is what its fresh rounds are for; `alpha` is the share of false confirmations among all it suspects.
     `known`: what is left out, since another run has measured it. `until`: when to stop, by the monotonic clock.
+    `resume`: the run by which `perftrack submit --resume` goes on with this one; none where the same command does.
     """
 
     def __init__(
@@ -57,17 +58,23 @@ class Execution:
         spread: bool = False,
         known: Known = frozenset(),
         until: float = math.inf,
+        resume: str = "",
     ) -> None:
         self.run, self.trees, self.store, self.talk = run, trees, store, talk
         self.history, self.suspected, self.alpha = history, list(suspected), alpha
-        self.spread, self.known, self.until = spread, known, until
+        self.spread, self.known, self.until, self.resume = spread, known, until, resume
         self.told: dict[Key, Told] = {}
         self.findings: list[Finding] = []
         self.summaries: list[Summary] = []
         self.devices: list[Device] = []
         self.problems = list(run.problems)
-        self.spool, self.away = Spool(store, run.uid), False
+        self.spool, self.away = Spool(store, run.uid, goes_on=self.goes_on), False
         self._begun, self._asked_s = False, time.monotonic()
+
+    @property
+    def goes_on(self) -> str:
+        """What to type to go on with it."""
+        return f"`perftrack submit --resume {self.resume[:8]}`" if self.resume else "the same command"
 
     def measure(self, address: str | None) -> bool:
         """All rounds on all devices, then the verdict, stored; False where everything is known and there is no run.
@@ -108,8 +115,7 @@ class Execution:
             if not self._begun:
                 raise
             self._finish("interrupted", [], [])
-            how = "the same command" if options.sweep else goes_on(self.run)
-            raise PoolError(f"{error}; what was measured is kept: {how} goes on") from error
+            raise PoolError(f"{error}; what was measured is kept: {self.goes_on} goes on") from error
         self.summaries = self._summaries(pairs, range(1, 1 + options.rounds + options.confirm_rounds))
         self.finish()
         return True

@@ -97,6 +97,7 @@ def _one(item: Item, store: Store, talk: LogTalk, until: float) -> None:
         spread=item.spread,
         known={*item.known},
         until=until,
+        resume=item.resume,
     )
     if not execution.measure(os.environ.get("RAY_ADDRESS")):
         talk.say(f"stored  {run.head.label}: nothing was left to measure")

@@ -18,27 +18,43 @@ from perftrack.report.standing import in_words
 from perftrack.report.value import RegressionCase, RegressionRow
 from perftrack.revision import Repository
 from perftrack.store import Store, glob
+from perftrack.trailers import Accepted
 
 
-def remember(store: Store, uid: str, repository: Repository, accepted: Sequence[tuple[str, str, str]]) -> None:
-    """Store what a judged run says of regressions, and mark those that the head itself accepts.
+def remember(store: Store, uid: str, repository: Repository, accepted: Sequence[Accepted]) -> None:
+    """Store what a judged run says of regressions, and mark those that the commits compared accept.
 
-    `accepted`: `Repository.accepted` of the head. To do it again, also for a run that was judged again, changes
-    nothing that has not changed.
+    `accepted`: `Repository.accepted` of head and base. A trailer accepts once what its commit, or a later one, made of
+    a case: where that grows afterwards, the mark holds no longer. To do it again, also for a run that was judged again,
+    changes nothing that has not changed.
     """
     stored = store.load_run(uid)
     known = [_without(one, uid) for one in store.regressions(repo=stored.run.repo)]
     line = _line(stored.run, known, repository)
     seen = sightings.look(stored.findings, known, line, store.segments(uid))
     store.remember(uid, seen, moved=sightings.moved(known, seen, line))
-    for one in store.regressions(run_uid=uid):
-        for pattern, reason, author in accepted:
+    for said in accepted:
+        used = _accepted_by(said, store.regressions(repo=stored.run.repo), repository)
+        for one in store.regressions(run_uid=uid):
             now_us = _now_us()
             there = [each for each in one.sightings if each.run_uid == uid and not each.gone]
             open_ = [each.case for each in there if life.stands(one, each, now_us).state is State.OPEN]
-            cases = _matching(pattern, open_)
-            said: dict[str, Any] = {"state": State.ACKNOWLEDGED, "reason": reason, "author": author, "at_us": now_us}
-            store.mark(one.id, [Mark(case=case, level=life.upper(one, case), **said) for case in cases])
+            about: dict[str, Any] = {"reason": said.reason, "author": said.author, "at_us": now_us}
+            cases = [case for case in _matching(said.pattern, open_) if (one.device_class, one.kind, case) not in used]
+            marks = [Mark(case=case, state=State.ACKNOWLEDGED, level=life.upper(one, case), **about) for case in cases]
+            store.mark(one.id, marks)
+
+
+def _accepted_by(
+    said: Accepted, known: Sequence[Regression], repository: Repository
+) -> set[tuple[str, life.Kind, CaseId]]:
+    """What a trailer has accepted already of its commit or a later one; of a rebased commit that is nothing yet."""
+    found: set[tuple[str, life.Kind, CaseId]] = set()
+    for one in known:
+        cases = {mark.case for mark in one.marks if (mark.reason, mark.author) == (said.reason, said.author)}
+        if cases and repository.descends(one.found.sha, said.sha):
+            found |= {(one.device_class, one.kind, case) for case in cases}
+    return found
 
 
 def _line(run: Run, known: Sequence[Regression], repository: Repository) -> Line:
@@ -49,7 +65,7 @@ def _line(run: Run, known: Sequence[Regression], repository: Repository) -> Line
         base=run.base,
         inside=repository.commits(run.head, without=run.base),
         behind=behind,
-        ahead=frozenset(sha for sha in later if repository.descends(sha, run.head)),
+        ahead=frozenset(sha for sha in later if repository.descends(sha, run.head.sha)),
     )
 
 

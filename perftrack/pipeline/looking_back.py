@@ -18,6 +18,7 @@ from perftrack.pipeline.past import Told
 from perftrack.pipeline.trees import Trees, beside
 from perftrack.report.words import counted
 from perftrack.revision import Repository
+from perftrack.trailers import Accepted
 
 _MOST_COMMITS = 3
 """Older commits that a run measures its head beside: each is a look of its own."""
@@ -37,7 +38,7 @@ class _Look:
 def look_back(
     execution: Execution,
     repository: Repository,
-    accepted: Sequence[tuple[str, str, str]],
+    accepted: Sequence[Accepted],
     scratch: Path,
     address: str | None,
 ) -> None:
@@ -87,7 +88,7 @@ def _answer(
     look: _Look,
     looks: int,
     repository: Repository,
-    accepted: Sequence[tuple[str, str, str]],
+    accepted: Sequence[Accepted],
     scratch: Path,
     address: str | None,
 ) -> list[Finding]:
@@ -108,7 +109,8 @@ def _answer(
     commit = f"{look.commit.label} {look.commit.subject}"
     talk.say(f"history {counted(len(look.findings), 'case')} beside {commit}, run {run.uid[:8]}")
     suspected = [msgspec.structs.replace(one, verdict=Verdict.AMBIGUOUS, ratios=()) for one in look.findings]
-    one = Execution(run, trees, execution.store, talk, suspected=suspected, alpha=FAMILY_ALPHA / looks)
+    alpha = FAMILY_ALPHA / looks
+    one = Execution(run, trees, execution.store, talk, suspected=suspected, alpha=alpha, resume=main.uid)
     carry_out(one, address)
     remember(execution.store, run.uid, repository, accepted)
     return one.findings

@@ -52,6 +52,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     suspected: list[Finding] = []
     alpha: float
     spread: bool
+    resume: str
 
 
 class Parcel(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,6 +82,7 @@ def pack(folder: Path, executions: Sequence[Execution], seconds: float | None) -
                 suspected=one.suspected,
                 alpha=one.alpha,
                 spread=one.spread,
+                resume=one.resume,
             )
         )
     parcel = Parcel(versions=Versions(), items=tuple(made), seconds=seconds)

@@ -3,11 +3,12 @@
 import secrets
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from perftrack import config
-from perftrack.errors import UsageError
+from perftrack.errors import PerftrackError, UsageError
 from perftrack.measure.methods import default_method, quick_method
 from perftrack.model import Run, RunOptions
 from perftrack.pipeline import plan
@@ -23,6 +24,7 @@ from perftrack.pipeline.trees import Compared, Trees, export, revisions, revisio
 from perftrack.report.value import Report
 from perftrack.revision import Repository
 from perftrack.store import Store, default_url
+from perftrack.trailers import Accepted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,13 +67,39 @@ def submit(request: Request, talk: Talk) -> Report:
             trees = export(compared, options.suite_paths, Path(scratch))
             run = resumed or _new_run(repository, compared, options, trees)
         plan.check_selection(trees, options)
-        accepted = repository.accepted(run.head)
+        accepted = repository.accepted(run.head, run.base)
         _announce(run, trees, talk, resumed=resumed is not None)
-        execution = Execution(run, trees, store, talk, history=History(store, run, repository.line))
+        execution = Execution(run, trees, store, talk, history=History(store, run, repository.line), resume=run.uid)
         carry_out(execution, request.address)
-        look_back(execution, repository, accepted, Path(scratch), request.address)
-        remember(store, run.uid, repository, accepted)
-        return report_of(store, run.uid)
+        return conclude(execution, repository, accepted, Path(scratch), request.address)
+
+
+def conclude(
+    execution: Execution,
+    repository: Repository,
+    accepted: Sequence[Accepted],
+    scratch: Path,
+    address: str | None,
+) -> Report:
+    """Look back from a run that is judged, remember it, and report.
+
+    A look that is broken off takes nothing of the run itself with it: that is remembered all the same, and where it is
+    red already the error is only said, for no look could make it better. `--resume` makes the look again.
+    """
+    store, uid, broken = execution.store, execution.run.uid, None
+    try:
+        look_back(execution, repository, accepted, scratch, address)
+    except PerftrackError as error:
+        broken = error
+    finally:
+        # after the looks: a regression's base is that of the run which told of it first, the level that it has left
+        remember(store, uid, repository, accepted)
+    report = report_of(store, uid)
+    if broken is not None:
+        if report.exit_code != 1:
+            raise broken
+        execution.talk.say(f"problem {broken}")
+    return report
 
 
 def _options(request: Request, settings: config.Settings) -> RunOptions:

@@ -33,11 +33,14 @@ class _Line(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Spool:
-    """Adds the attempts of one run to a store, or keeps them in `path` while that cannot be."""
+    """Adds the attempts of one run to a store, or keeps them in `path` while that cannot be.
 
-    def __init__(self, store: Store, run_uid: str, folder: Path | None = None) -> None:
+    `goes_on`: the command that goes on with the run, and so replays what is kept.
+    """
+
+    def __init__(self, store: Store, run_uid: str, folder: Path | None = None, *, goes_on: str) -> None:
         self._store = store
-        self._run_uid = run_uid
+        self._run_uid, self._goes_on = run_uid, goes_on
         self.path = (folder or platformdirs.user_state_path("perftrack") / "spool") / f"{run_uid}.jsonl"
         self.problem = ""
         """Why the newest attempt was kept."""
@@ -68,8 +71,7 @@ class Spool:
             return self._replay()
         except _AWAY as error:
             raise StoreAwayError(
-                f"{error}; finished jobs are kept in {self.path}: "
-                f"`perftrack submit --resume {self._run_uid[:8]}` stores them"
+                f"{error}; finished jobs are kept in {self.path}: {self._goes_on} stores them"
             ) from error
 
     def _replay(self) -> int:

@@ -49,7 +49,8 @@ def test_every_command_is_one_that_exists():
 def test_the_workflow_that_measures_may_comment_and_keeps_what_it_measured():
     assert MEASURE["permissions"] == {"contents": "read", "pull-requests": "write"}
     checkout, *_, measure, upload = steps(MEASURE)
-    assert checkout["with"]["fetch-depth"] == 0
+    # the pull request's own commit, which stays in the history, and the pushed one where there is none
+    assert checkout["with"] == {"fetch-depth": 0, "ref": "${{ github.event.pull_request.head.sha }}"}
     assert measure["env"]["GITHUB_TOKEN"] == "${{ github.token }}"  # noqa: S105 - an expression
     assert (upload["if"], upload["with"]["path"]) == ("always()", "perf.*")
 

@@ -96,8 +96,7 @@ def broken(track, files):
     """How a submission of uncommitted changes ended, its report, and the commit they were made to.
 
     Each suite has its own trouble: one crashes, one computes something else, one no longer imports, a new one does not
-    import either; nothing is the matter with the last one, which is in a folder of its own: of files that are all
-    equal, equal times need not be shown.
+    import either; nothing is the matter with the last one, which uses none of what has changed.
     """
     repo, run = track("broken")
 
@@ -110,7 +109,8 @@ def broken(track, files):
         "pyproject.toml": '[tool.perftrack]\nsuites = ["bench", "quiet"]\nconfirm-rounds = 2\n',
         "calm_code.py": code,
         "bench/typo.py": suite("calm_code", "mistyped"),
-        "quiet/calm.py": suite("calm_code", "calm"),
+        # measured for what it is, since it could read what has changed; no noise of a busy machine is that large
+        "quiet/calm.py": suite("calm_code", "calm").replace("min_effect=0.1", "min_effect=0.9"),
     }
     sha = repo.commit("base", tracked)
     repo.write(
@@ -141,7 +141,7 @@ def test_broken_variants_and_suites_are_statuses_and_the_rest_goes_on(broken):
         "calm": ("same", False),
     }
     assert "SIGABRT" in fused(report)["scale_shift"]["message"]
-    assert fused(report)["calm"]["cause"] == "identical-code"
+    assert fused(report)["calm"]["cause"] != "identical-code", "other files of the tree have changed"
     assert any("nothing_here" in problem for problem in report["problems"])
 
 

@@ -99,7 +99,39 @@ def test_identical_sources_are_never_slower():
     assert finding.speedup_head == pytest.approx(20 / 11, rel=1e-4)
 
 
+EQUAL = {"source_digest": {"head": "a", "base": "a"}}
 CODE = Resources(code_digest="c")
+
+
+@pytest.mark.parametrize("head", [Resources(code_digest="d"), Resources(), Resources(code_digest="c", registers=40)])
+def test_other_compiled_code_overrules_equal_sources(head):
+    finding = only(rounds((11.0, 11.01, 10.99), head_resources=head, base_resources=CODE, **EQUAL))
+    assert (finding.verdict, finding.cause) == (Verdict.SLOWER, Cause.FUSED_SLOWER)
+    finding = only(rounds((11.0, 11.01, 10.99), head_resources=CODE, base_resources=CODE, **EQUAL))
+    assert (finding.verdict, finding.cause) == (Verdict.SAME, Cause.IDENTICAL_CODE)
+
+
+def test_other_code_of_the_baseline_overrules_equal_sources_for_the_baseline_alone():
+    results = [
+        msgspec.structs.replace(
+            one,
+            measurements=tuple(
+                msgspec.structs.replace(each, resources=CODE)
+                if (each.side, each.variant) == ("head", "unfused")
+                else each
+                for each in one.measurements
+            ),
+        )
+        for one in rounds((11.0, 11.01, 10.99), head_unfused=(16.0, 16.01, 15.99), **EQUAL)
+    ]
+    finding = only(results)
+    assert (finding.verdict, finding.cause) == (Verdict.SAME, Cause.UNFUSED_FASTER)
+
+
+def test_other_sources_of_equal_compiled_code_that_is_no_slower_are_identical_code():
+    other = {"source_digest": {"head": "a", "base": "b"}}
+    finding = only(rounds((10.01, 10.02, 10.0), head_resources=CODE, base_resources=CODE, **other))
+    assert (finding.verdict, finding.cause) == (Verdict.SAME, Cause.IDENTICAL_CODE)
 
 
 def test_identical_compiled_code_that_is_no_slower_is_named():

@@ -1,5 +1,7 @@
 """The measuring child as a real process on the CPU."""
 
+import pytest
+
 from perftrack.measure.wire import Order
 from perftrack.model import Job, Status
 
@@ -222,6 +224,33 @@ def test_equal_sources_have_equal_digests(tree, measure):
     (result,) = talk.results
     assert result.source_digest["head"] == result.source_digest["base"]
     assert {one.status for one in result.measurements} == {Status.OK}
+
+
+READING = """
+    from pathlib import Path
+    import numpy as np
+    from perftrack.declare import benchmark
+
+    FACTOR = float(Path(__file__).parents[1].joinpath("csrc", "factor.txt").read_text())
+
+    def scaled(x, n):
+        out = np.empty_like(x)
+        return lambda: np.multiply(x, FACTOR, out=out), out
+
+    @benchmark(variants={"unfused": scaled, "fused": scaled}, reference=lambda x, n: x * FACTOR, axes={"n": [8192]},
+               traffic=lambda n: {"reads": 4 * n, "writes": 4 * n})
+    def scale(rng, n):
+        return rng.normal(n, "float32")
+"""
+
+
+@pytest.mark.parametrize(("name", "equal"), [("csrc/factor.txt", False), ("README.md", True)])
+def test_a_file_that_a_suite_reads_tells_sources_apart_and_a_word_to_people_does_not(tree, measure, name, equal):
+    files = {"suites/scaling.py": READING, "csrc/factor.txt": "2", "README.md": "1"}
+    talk = measure({"head": tree("head", files | {name: "3"}), "base": tree("base", files)})
+    (result,) = talk.results
+    assert {one.status for one in result.measurements} == {Status.OK}, talk.stderr
+    assert (result.source_digest["head"] == result.source_digest["base"]) is equal
 
 
 def test_a_suite_that_only_one_side_can_import_fails_that_side(tree, measure):

@@ -73,6 +73,12 @@ class World:
 
     def judge(self, head, base, *findings, environment=DRIVER, uid=None):
         """One submission; `base`: a commit's id, or None for the first parent."""
+        run = self.measure(head, base, *findings, environment=environment, uid=uid)
+        remember(self.store, run.uid, self.git, self.git.accepted(run.head, run.base))
+        return report_of(self.store, run.uid)
+
+    def measure(self, head, base, *findings, environment=DRIVER, uid=None):
+        """A run that is complete, and of which nothing is remembered yet."""
         to = self.revision(head)
         uid = uid or f"{next(self.uids):032x}"[::-1]
         run = Run(
@@ -99,8 +105,7 @@ class World:
             ]  # fmt: skip
         finished = {"finished_us": time.time_ns() // 1000, "summaries": summaries, "findings": findings}
         self.store.finish_run(run.uid, state="complete", **finished)
-        remember(self.store, run.uid, self.git, self.git.accepted(to))
-        return report_of(self.store, run.uid)
+        return run
 
     def ack(self, target, **more):
         return ack(self.store, target, reason=more.pop("reason", "needed"), start=self.repo.root, **more)

@@ -132,6 +132,47 @@ def test_a_trailer_without_a_reason_is_refused(world):
     bare = world.revision(world.commit("slow\n\nPerftrack-Accept: add*"))
     with pytest.raises(UsageError, match=r"`Perftrack-Accept: add\*` without a reason"):
         world.git.accepted(bare)
+    assert world.git.accepted(world.revision(world.commit("later")), bare) == []
+    assert world.git.accepted(world.revision("HEAD"), world.revision(world.base)) == [], "of an earlier commit"
+
+
+ACCEPT = "Because.\n\nPerftrack-Accept: add* needed"
+
+
+def test_a_trailer_of_any_commit_of_a_pull_request_acknowledges(world):
+    world.repo.git("checkout", "-q", "-b", "topic")
+    world.commit(f"slow\n\n{ACCEPT}")
+    topic = world.commit("words")
+    assert world.judge(topic, world.base, timed(10, 11)).exit_code == 0
+    world.repo.git("checkout", "-q", "main")
+    world.repo.commit("meanwhile", {"other": "1"})
+    main = world.repo.git("rev-parse", "HEAD")
+    world.repo.git("merge", "-q", "--no-ff", "-m", "Merge topic into main", "topic")
+    merge = world.repo.git("rev-parse", "HEAD")
+    (row,) = world.judge(merge, main, timed(10, 11)).rows
+    assert [one.text for one in row.regressions] == [f"regression 1, since {topic[:7]}, acknowledged by Ada: needed"]
+
+
+def test_a_trailer_of_an_earlier_commit_does_not_accept_what_grows_later(world):
+    slow = world.commit(f"slow\n\n{ACCEPT}")
+    assert world.judge(slow, world.base, timed(10, 11, spread=1.01)).exit_code == 0
+    later = world.commit("slower still")
+    assert world.judge(later, world.base, timed(10, 13, spread=1.01)).exit_code == 1
+    assert world.count("mark") == 1
+    again = world.commit(f"slower, and meant\n\n{ACCEPT.replace('needed', 'more of it')}")
+    assert world.judge(again, world.base, timed(10, 13, spread=1.01)).exit_code == 0
+
+
+def test_a_trailer_of_a_rebased_commit_accepts_anew(world):
+    world.repo.git("checkout", "-q", "-b", "topic")
+    world.commit(f"slow\n\n{ACCEPT}")
+    assert world.judge(world.commit("words"), world.base, timed(10, 11)).exit_code == 0
+    world.repo.git("checkout", "-q", "main")
+    main = world.repo.commit("meanwhile", {"other": "1"})
+    world.repo.git("checkout", "-q", "topic")
+    world.repo.git("rebase", "-q", "main")
+    assert world.judge(world.repo.git("rev-parse", "HEAD"), main, timed(10, 11)).exit_code == 0
+    assert world.states() == {1: "acknowledged", 2: "acknowledged"}
 
 
 def test_amending_the_message_keeps_regression_and_mark(world):

@@ -6,6 +6,7 @@ import pytest
 
 from perftrack.errors import UsageError
 from perftrack.revision import Repository, tree_id
+from perftrack.trailers import Accepted
 
 
 def test_a_commit_is_described(repo):
@@ -29,11 +30,14 @@ def test_which_commits_a_revision_has_and_what_it_accepts(repo):
     merge, main, topic = (found.revision(name) for name in ("HEAD", "main", side))
     assert found.commits(merge) == {first, second, side, merge.sha}
     assert found.commits(merge, without=main) == {side, merge.sha}
-    assert [found.descends(merge.sha, one) for one in (main, topic)] == [True, True]
-    assert not found.descends(second, topic)
-    assert not found.descends("f" * 40, topic)
-    assert found.accepted(topic) == [("softmax*", "exact sums", "Ada"), ("add[n=1]", "small", "Ada")]
+    assert [found.descends(merge.sha, one.sha) for one in (main, topic)] == [True, True]
+    assert not found.descends(second, side)
+    assert not found.descends("f" * 40, side)
+    accepted = [Accepted("softmax*", "exact sums", "Ada", side), Accepted("add[n=1]", "small", "Ada", side)]
+    assert found.accepted(topic) == accepted
     assert found.accepted(merge) == []
+    assert found.accepted(merge, main) == accepted, "the merge of a pull request, as a code host makes it"
+    assert found.accepted(merge, topic) == []
     repo.write({"a.py": "dirty"})
     with found.worktree_revision() as (inside, dirty):
         assert (dirty.dirty, inside.accepted(dirty)) == (True, [])

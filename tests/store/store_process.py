@@ -33,7 +33,7 @@ def overflow(path: str, folder: str) -> None:
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     with Store.open(path) as store:
         store.begin_run(build.run())
-        spool = Spool(store, build.run().uid, Path(folder))
+        spool = Spool(store, build.run().uid, Path(folder), goes_on="the same command")
         resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, resource.RLIM_INFINITY))
         kept = number = 0
         while kept < 2:
