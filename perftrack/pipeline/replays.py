@@ -14,6 +14,7 @@ from perftrack.judge import life
 from perftrack.judge.life import CaseId, Kind, Regression, State
 from perftrack.judge.replay import Alert, replay
 from perftrack.judge.suspicions import Series, Suspicion, suspicions
+from perftrack.pipeline.lines import lines_at
 from perftrack.report.replay import ReplayReport, Suspected, Told, Untold
 from perftrack.revision import Repository
 from perftrack.store import Store
@@ -38,7 +39,7 @@ def replay_of(store: Store, of: str, *, device: str, since: str, start: Path) ->
     `since`: a commit, by its first digits or as git knows it at `start`; what was told before it is left out, while the
     rules see all of the past. Only reads. IncompleteError where nothing is stored, UsageError for an unknown commit.
     """
-    tracks = store.tracks(of or "*", device=device)
+    tracks = store.tracks(of or "*", device=device, lines=lines_at(start, store))
     first = store.find_revision(None, _commit(start, since)) if since else None
     if first is not None:
         tracks = [one for one in tracks if one.repo == first.repo and one.revisions[-1].order >= first.order]
