@@ -6,8 +6,8 @@ from pathlib import Path
 from perftrack import config
 from perftrack.errors import PerftrackError
 from perftrack.revision import Repository
-from perftrack.store import Store
-from perftrack.store.lines import stored_lines
+from perftrack.store import Store, read
+from perftrack.store.lines import main_lines
 
 _ID = re.compile(r"[0-9a-f]{40}")
 
@@ -28,7 +28,8 @@ def lines_at(start: Path, store: Store) -> dict[str, frozenset[str]]:
     except PerftrackError:
         return {}
     name = repository.name
-    return {name: line | _unknown(repository, store.read(stored_lines).get(name, frozenset()) - line)}
+    stored = store.read(lambda each: main_lines(each, read.revisions(each, name, "")))
+    return {name: line | _unknown(repository, stored.get(name, frozenset()) - line)}
 
 
 def _unknown(repository: Repository, ids: frozenset[str]) -> frozenset[str]:

@@ -18,9 +18,9 @@ from perftrack.report.segments import borders
 from perftrack.report.value import CardUse, CompareRow, Comparison, DeviceRow, History, HistoryPoint, Report
 from perftrack.revision import Repository
 from perftrack.store import Store
-from perftrack.store.lines import Lines, stored_lines
+from perftrack.store.lines import Lines, main_lines
 from perftrack.store.overview import SeriesName
-from perftrack.store.value import StoredSummary
+from perftrack.store.value import StoredRevision, StoredSummary
 
 
 def report_of(store: Store, uid: str) -> Report:
@@ -162,11 +162,17 @@ def _places(points: Sequence[StoredSummary], begun: Mapping[int, int]) -> list[t
 def newest_histories(store: Store, names: Sequence[SeriesName], *, runs: int) -> list[History]:
     """What the newest `runs` say of these series, with the changes among them; in the order of `names`."""
     found: dict[_Key, list[StoredSummary]] = {}
-    placed, lines = set[int](), store.read(stored_lines)
+    revisions: dict[int, StoredRevision] = {}
     for point in store.newest_points(names, runs=runs):
-        one, of = point.summary, point.revision
+        one = point.summary
         found.setdefault((one.suite, one.case_key, one.device_class, one.variant), []).append(point)
-        placed |= {of.id} if not of.revision.dirty and of.revision.sha in lines[of.repo] else set()
+        revisions[point.revision.id] = point.revision
+    lines = store.read(lambda connection: main_lines(connection, revisions.values()))
+    placed = {
+        number
+        for number, one in revisions.items()
+        if not one.revision.dirty and one.revision.sha in lines.get(one.repo, ())
+    }
     whole = [
         _history(key, found.get(key, ()), placed)
         for key in ((one.suite, one.case, one.device_class, one.variant) for one in names)

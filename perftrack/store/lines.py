@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import sqlalchemy as sa
 
 from perftrack.model import BY_MERGE_BASE, BY_PARENT
-from perftrack.store import read
+from perftrack.store.columns import is_one_of
 from perftrack.store.schema import revision, run
 from perftrack.store.value import StoredRevision
 
@@ -19,13 +19,8 @@ _RUNS = sa.select(
 ).join_from(run, _head, run.c.head_id == _head.c.id)
 
 
-def stored_lines(connection: sa.Connection) -> dict[str, frozenset[str]]:
-    """`main_lines` of every repository of the store."""
-    return main_lines(connection, read.revisions(connection, None, ""))
-
-
 def main_lines(connection: sa.Connection, known: Iterable[StoredRevision]) -> dict[str, frozenset[str]]:
-    """Of each repository among these revisions: at most one commit for each first-parent position.
+    """Of each repository, of these revisions: at most one commit for each first-parent position.
 
     A commit is on the main branch where a submission found it there, or as its merge-base. It is another branch's where
     a submission found only its merge-base there, or was made on a branch of another name (if none says otherwise). What
@@ -37,7 +32,7 @@ def main_lines(connection: sa.Connection, known: Iterable[StoredRevision]) -> di
     of: dict[str, list[StoredRevision]] = defaultdict(list)
     for one in known:
         of[one.repo] += [] if one.revision.dirty else [one]
-    said = _said(connection) if of else {}
+    said = _said(connection, [one.id for several in of.values() for one in several])
     return {repo: frozenset(_line(revisions, said)) for repo, revisions in of.items()}
 
 
@@ -59,9 +54,10 @@ def _line(revisions: Sequence[StoredRevision], said: Mapping[int, bool]) -> list
     return line
 
 
-def _said(connection: sa.Connection) -> dict[int, bool]:
+def _said(connection: sa.Connection, revisions: Sequence[int]) -> dict[int, bool]:
     """Revision → whether it lies on the main branch, where a run tells."""
-    rows = connection.execute(_RUNS).all()
+    sides = is_one_of(run.c.head_id, revisions), is_one_of(run.c.base_id, revisions)
+    rows = connection.execute(_RUNS.where(sa.or_(*sides))).all()
     mains: dict[str, set[str]] = defaultdict(set)
     for repo, _, _, _, note, _ in rows:
         if note.startswith(BY_MERGE_BASE):

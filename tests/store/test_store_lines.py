@@ -10,10 +10,10 @@ import store_builders as build
 
 import perftrack
 from perftrack.model import Revision
-from perftrack.pipeline.reports import histories_of
+from perftrack.pipeline.reports import histories_of, newest_histories
 from perftrack.report.segments import segments
-from perftrack.store import Store
-from perftrack.store.lines import stored_lines
+from perftrack.store import Store, read
+from perftrack.store.lines import main_lines
 
 _UIDS = itertools.count(1)
 
@@ -43,7 +43,7 @@ def pull(store: Store, head: Revision, base: Revision) -> str:
 
 def line(store: Store) -> set[str]:
     """Position and branch of each commit of it."""
-    (ids,) = store.read(stored_lines).values()
+    (ids,) = store.read(lambda each: main_lines(each, read.revisions(each, None, ""))).values()
     return {f"{int(one[:7], 16)}{one[-1]}" for one in ids}
 
 
@@ -137,3 +137,6 @@ def test_an_unmerged_slower_branch_changes_neither_changes_nor_levels(url: str) 
         shown = [(one.measured, one.step) for one in segments(series)]
         assert shown == [(15, None), (11, pytest.approx(1.08, rel=0.005))]
         assert len(series.points) == 26 + 12, "all of them are shown"
+        names = [one for one in store.series_names() if one.variant == "fused"]
+        (newest,) = newest_histories(store, names, runs=100)
+        assert [(newest.points[at].revision, direction) for at, direction in newest.changes] == [(commit(16).label, 1)]
