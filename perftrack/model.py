@@ -375,6 +375,10 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     sweep: SweepPart | None = None
 
 
+BY_MERGE_BASE, BY_PARENT = "merge-base with", "parent, 1 commit back"
+"""Begin a run's `base_note`: the head has commits that the main branch (named next) has not; it lies on it itself."""
+
+
 class Run(msgspec.Struct, frozen=True, kw_only=True):
     """One submission: suites of a head (and perhaps a base) on devices."""
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from perftrack import trailers
 from perftrack.errors import InfrastructureError, UsageError
-from perftrack.model import Revision, TreeArchive
+from perftrack.model import BY_MERGE_BASE, BY_PARENT, Revision, TreeArchive
 
 MAX_ARCHIVE_BYTES = 100 * 2**20
 """A tree larger than this is refused: it would be shipped to every worker."""
@@ -169,18 +169,18 @@ class Repository:
         """
         if head.dirty:
             return self.revision(head.sha), "the commit under the uncommitted changes"
-        for main in self._main_branches(main_branch):
-            fork = self.try_git("merge-base", head.sha, main)
-            if fork and fork != head.sha:
-                base = self.revision(fork)
-                return base, f"merge-base with {main}, {self.distance(base, head)}"
+        main = self.main_branch(main_branch)
+        fork = self.try_git("merge-base", head.sha, main) if main else None
+        if fork and fork != head.sha:
+            base = self.revision(fork)
+            return base, f"{BY_MERGE_BASE} {main}, {self.distance(base, head)}"
         if head.parent is None:
             if self.shallow:
                 raise UsageError(_shallow(head))
             return None, "first commit: there is nothing to compare with"
         if self.try_git("cat-file", "-e", f"{head.parent}^{{commit}}") is None:
             raise UsageError(_shallow(head))
-        return self.revision(head.parent), "parent, 1 commit back"
+        return self.revision(head.parent), BY_PARENT
 
     def distance(self, base: Revision, head: Revision) -> str:
         """How far base lies from head, in words: `3 commits back`, and how many commits of its own head has not."""
@@ -249,14 +249,14 @@ class Repository:
         """Who works here, by git's configuration; empty where it does not say."""
         return self.try_git("config", "--get", "user.name") or ""
 
-    def _main_branches(self, configured: str | None) -> list[str]:
+    def main_branch(self, configured: str | None) -> str | None:
+        """The name of the main branch, by default that of the origin; UsageError where what is configured is none."""
         if configured:
             self.commit_id(configured)
-            return [configured]
+            return configured
         default = self.try_git("symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD")
         names = [default, "origin/main", "origin/master", "main", "master"]
-        known = [name for name in names if name and self.try_git("rev-parse", "--verify", "--quiet", name)]
-        return list(dict.fromkeys(known))[:1]
+        return next((name for name in names if name and self.try_git("rev-parse", "--verify", "--quiet", name)), None)
 
     def export(self, revision: Revision, folder: Path) -> TreeArchive:
         """Write the files of `revision` as a tar file into `folder`, sorted and without times: same tree, same bytes.

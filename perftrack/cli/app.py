@@ -168,11 +168,13 @@ def compare(left: str, right: str, device: str, db: str | None, style: "Style") 
 @_options(_device, _db, _json)
 def history(case: str, variant: str, last: int, device: str, db: str | None, style: "Style") -> None:
     """Print the stored series of one CASE."""
+    from perftrack.pipeline.lines import lines_at
     from perftrack.pipeline.reports import histories_of
     from perftrack.report import tables
 
     with open_store(db) as store:
-        made = histories_of(store, case, device=device, variant=variant, last=last)
+        lines = lines_at(Path.cwd(), store)
+        made = histories_of(store, case, device=device, variant=variant, last=last, lines=lines)
     look = _look()
     output_file.write_value(made, "\n\n".join(tables.history(series, look) for series in made), style)
 

@@ -21,6 +21,12 @@ _json = click.option("--format", "style", type=click.Choice(["text", "json"]), d
 @click.option("--replay", is_flag=True, help="Over the stored history, as if each commit had just come.")
 @click.option("-d", "--device", default="", metavar="CLASS", help="Device class (a glob).")
 @click.option("--since", default="", metavar="REV", help="Leave out what was told before this commit.")
+@click.option(
+    "--min-effect",
+    type=float,
+    metavar="SHARE",
+    help="Tell changes of this size and more, as if benchmarks declared it.",
+)
 @_db
 @_json
 def judge(
@@ -28,13 +34,14 @@ def judge(
     replay: bool,  # noqa: FBT001 (click passes options by name)
     device: str,
     since: str,
+    min_effect: float | None,
     db: str | None,
     style: "Style",
 ) -> None:
     """Say what the rules of the history would have told, when, with what delay, and how often falsely.
 
-    False is what was marked so (`perftrack ack --as invalid`). Nothing is stored. Exit codes: 0, or 4 where there is no
-    history.
+    False is what was marked so (`perftrack ack --as invalid`); how many slowdowns nobody has looked at stands beside
+    it. Nothing is stored. Exit codes: 0, or 4 where there is no history.
     """
     if not replay:
         raise UsageError("perftrack judge only replays the stored history: add --replay")
@@ -42,7 +49,7 @@ def judge(
     from perftrack.report import replay as shown
 
     with _store(db) as store:
-        made = replay_of(store, of, device=device, since=since, start=Path.cwd())
+        made = replay_of(store, of, device=device, since=since, start=Path.cwd(), min_effect=min_effect)
     output_file.write_value(made, shown.text(made, _look()), style)
 
 

@@ -54,7 +54,7 @@ class History:
         heads = {name: one for name, one in heads.items() if self._is_candidate(name, cases)}
         pasts: dict[Key, tuple[Past, Track, list[int]]] = {}
         for suite, device_class in dict.fromkeys((name[0], name[2]) for name in heads):
-            for track in self.store.tracks(suite, device=device_class):
+            for track in self.store.tracks(suite, device=device_class, lines={self.run.repo: self._line}):
                 name = (track.suite, track.case_key, track.device_class, track.variant)
                 if track.repo == self.run.repo and name in heads and name not in pasts:
                     pasts[name] = self._past(track, heads[name], self._segment(heads[name], cases))
@@ -62,7 +62,10 @@ class History:
             {name: past for name, (past, _, _) in pasts.items()},
             {name: one.time_s or 0.0 for name, one in heads.items()},
         )
-        return {name: _told(answers[name], *pasts[name][1:]) for name in pasts}
+        return {
+            name: _told(answers[name], *pasts[name][1:]) if name in pasts else Told(answers[name], None, 0)
+            for name in heads
+        }
 
     def _is_candidate(self, name: Key, cases: Mapping[tuple[str, str, str], Case]) -> bool:
         case = cases.get(name[:3])
@@ -74,11 +77,7 @@ class History:
         return f"{head.environment_digest}/{method.digest}"
 
     def _past(self, track: Track, head: Summary, segment: str) -> tuple[Past, Track, list[int]]:
-        places = [
-            place
-            for place, one in enumerate(track.revisions)
-            if one.revision.sha in self._line and track.segments[place] == segment
-        ]
+        places = [place for place, its in enumerate(track.segments) if its == segment]
         places = places[_level_known(track, places, self._known) :]
         past = Past.of(
             [track.values[place] for place in places],

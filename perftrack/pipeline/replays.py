@@ -9,11 +9,12 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from perftrack import stats
-from perftrack.errors import IncompleteError, PerftrackError
+from perftrack.errors import IncompleteError, PerftrackError, UsageError
 from perftrack.judge import life
 from perftrack.judge.life import CaseId, Kind, Regression, State
 from perftrack.judge.replay import Alert, replay
 from perftrack.judge.suspicions import Series, Suspicion, suspicions
+from perftrack.pipeline.lines import lines_at
 from perftrack.report.replay import ReplayReport, Suspected, Told, Untold
 from perftrack.revision import Repository
 from perftrack.store import Store
@@ -32,13 +33,19 @@ _Key = tuple[str, str, str, str, str]
 """(repository, suite, case key, device class, variant)."""
 
 
-def replay_of(store: Store, of: str, *, device: str, since: str, start: Path) -> ReplayReport:
+def replay_of(
+    store: Store, of: str, *, device: str, since: str, start: Path, min_effect: float | None = None
+) -> ReplayReport:
     """What would have been told of a suite, or of cases that match `of` (empty: of all), and when.
 
     `since`: a commit, by its first digits or as git knows it at `start`; what was told before it is left out, while the
-    rules see all of the past. Only reads. IncompleteError where nothing is stored, UsageError for an unknown commit.
+    rules see all of the past. `min_effect`, as a benchmark declares it: a change that was smaller when the rules saw it
+    begins a level and is not told. Only reads. IncompleteError where nothing is stored, UsageError for an unknown
+    commit and a `min_effect` that is no share.
     """
-    tracks = store.tracks(of or "*", device=device)
+    if min_effect is not None and not 0 < min_effect < 1:
+        raise UsageError(f"--min-effect is {min_effect}; give a share between 0 and 1, e.g. 0.02")
+    tracks = store.tracks(of or "*", device=device, lines=lines_at(start, store))
     first = store.find_revision(None, _commit(start, since)) if since else None
     if first is not None:
         tracks = [one for one in tracks if one.repo == first.repo and one.revisions[-1].order >= first.order]
@@ -53,12 +60,11 @@ def replay_of(store: Store, of: str, *, device: str, since: str, start: Path) ->
     alerts_of = replay_all(tracks)
     told: list[tuple[tuple[bool, int, int, int], Told]] = []
     untold: list[Untold] = []
-    for track, alerts in zip(tracks, alerts_of, strict=True):
+    for track, found in zip(tracks, alerts_of, strict=True):
+        alerts = [one for one in found if _counts(_change(track, found, one), min_effect)]
         shown = [one for one in alerts if first is None or track.revisions[one.seen].order >= first.order]
         matched = _matched(track, alerts, known.get(_key(track), ()))
-        told += [
-            (track.revisions[one.seen].order, _told(track, alerts, one, matched.get(one), now_us)) for one in shown
-        ]
+        told += [(track.revisions[one.seen].order, _told(track, found, one, matched.get(one), now_us)) for one in shown]
         missing = [one for one in known.get(_key(track), ()) if one not in matched.values()]
         untold += _untold(track, missing, first, now_us)
     judged = [_judged(track, first) for track in tracks]
@@ -70,7 +76,9 @@ def replay_of(store: Store, of: str, *, device: str, since: str, start: Path) ->
         first=revisions[0].revision.label,
         last=revisions[-1].revision.label,
         told=tuple(one for _, one in sorted(told, key=lambda each: each[0])),
+        min_effect=min_effect,
         false_alarms=sum(one.state is State.INVALID for _, one in told),
+        not_looked_at=sum(one.direction > 0 and not one.looked_at for _, one in told),
         untold=tuple(untold),
         suspected=tuple(_suspected(tracks, alerts_of, known, first)),
     )
@@ -204,7 +212,13 @@ def _told(track: Track, alerts: Sequence[Alert], alert: Alert, known: Regression
         delay=alert.delay,
         regression=known.id if known else None,
         state=_state(track, known, now_us) if known else None,
+        looked_at=known is not None and bool(known.marks),
     )
+
+
+def _counts(change: float, min_effect: float | None) -> bool:
+    """As for the verdicts: the limits are 1 + min_effect and its inverse."""
+    return min_effect is None or not 1 / (1 + min_effect) < change < 1 + min_effect
 
 
 def _change(track: Track, alerts: Sequence[Alert], alert: Alert) -> float:

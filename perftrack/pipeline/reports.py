@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 import msgspec
@@ -17,8 +18,9 @@ from perftrack.report.segments import borders
 from perftrack.report.value import CardUse, CompareRow, Comparison, DeviceRow, History, HistoryPoint, Report
 from perftrack.revision import Repository
 from perftrack.store import Store
+from perftrack.store.lines import Lines, main_lines
 from perftrack.store.overview import SeriesName
-from perftrack.store.value import StoredSummary
+from perftrack.store.value import StoredRevision, StoredSummary
 
 
 def report_of(store: Store, uid: str) -> Report:
@@ -120,11 +122,14 @@ def _compare_row(
     )
 
 
-def histories_of(store: Store, case: str, *, device: str, variant: str, last: int) -> list[History]:
+def histories_of(
+    store: Store, case: str, *, device: str, variant: str, last: int, lines: Lines | None = None
+) -> list[History]:
     """The stored series of one case: one for each suite, device class and candidate variant, oldest point first.
 
     A new segment starts where another environment or method does, and where the level changed (`judge.change_points` of
-    all commits, also of those before the `last`). UsageError where the store has none of that name.
+    all commits of the main line, also of those before the `last`). `lines` is as for `Store.tracks`; where a series has
+    any commit of its line, the others are aside. UsageError where the store has none of that name.
     """
     points = store.history(case, device=device or None, variant=variant or None, last=last)
     series: dict[_Key, list[StoredSummary]] = {}
@@ -135,10 +140,15 @@ def histories_of(store: Store, case: str, *, device: str, variant: str, last: in
     if not series:
         raise UsageError(f"the store has no results of {case!r}: name a whole case, as `perftrack report` prints it")
     begun: dict[_Key, dict[int, int]] = {}
-    for track in store.tracks(case, device=device, variant=variant):
+    placed: dict[_Key, set[int]] = {}
+    for track in store.tracks(case, device=device, variant=variant, lines=lines):
         key = (track.suite, track.case_key, track.device_class, track.variant)
         begun.setdefault(key, {}).update((track.revisions[at].id, direction) for at, direction in track.changes())
-    return [_newest_of(_history(key, found), _places(found, begun.get(key, {})), last) for key, found in series.items()]
+        placed.setdefault(key, set()).update(one.id for one in track.revisions)
+    return [
+        _newest_of(_history(key, found, placed.get(key, set())), _places(found, begun.get(key, {})), last)
+        for key, found in series.items()
+    ]
 
 
 def _places(points: Sequence[StoredSummary], begun: Mapping[int, int]) -> list[tuple[int, int]]:
@@ -152,18 +162,26 @@ def _places(points: Sequence[StoredSummary], begun: Mapping[int, int]) -> list[t
 def newest_histories(store: Store, names: Sequence[SeriesName], *, runs: int) -> list[History]:
     """What the newest `runs` say of these series, with the changes among them; in the order of `names`."""
     found: dict[_Key, list[StoredSummary]] = {}
+    revisions: dict[int, StoredRevision] = {}
     for point in store.newest_points(names, runs=runs):
         one = point.summary
         found.setdefault((one.suite, one.case_key, one.device_class, one.variant), []).append(point)
+        revisions[point.revision.id] = point.revision
+    lines = store.read(lambda connection: main_lines(connection, revisions.values()))
+    placed = {
+        number
+        for number, one in revisions.items()
+        if not one.revision.dirty and one.revision.sha in lines.get(one.repo, ())
+    }
     whole = [
-        _history(key, found.get(key, ()))
+        _history(key, found.get(key, ()), placed)
         for key in ((one.suite, one.case, one.device_class, one.variant) for one in names)
     ]
     return [msgspec.structs.replace(one, changes=_changes(one.points)) for one in whole]
 
 
 def _changes(points: Sequence[HistoryPoint]) -> tuple[tuple[int, int], ...]:
-    times = [math.nan if point.time_s is None else point.time_s for point in points]
+    times = [math.nan if point.time_s is None or point.aside else point.time_s for point in points]
     return tuple(change_points(times, borders=borders(points)))
 
 
@@ -174,8 +192,10 @@ def _newest_of(series: History, changes: Sequence[tuple[int, int]], last: int) -
     return msgspec.structs.replace(series, points=series.points[cut:], changes=kept)
 
 
-def _history(key: _Key, points: Sequence[StoredSummary]) -> History:
+def _history(key: _Key, points: Sequence[StoredSummary], placed: AbstractSet[int]) -> History:
+    """`placed`: row numbers of the revisions of the main line."""
     suite, case, device_class, variant = key
+    any_placed = any(point.revision.id in placed for point in points)
     return History(
         suite=suite,
         case=case,
@@ -191,6 +211,7 @@ def _history(key: _Key, points: Sequence[StoredSummary]) -> History:
                 baseline_s=point.summary.baseline_s,
                 speedup=point.summary.speedup.point if point.summary.speedup else None,
                 segment=f"{point.summary.environment_digest[:6]}/{point.method_digest[:6]}",
+                aside=any_placed and not point.revision.revision.dirty and point.revision.id not in placed,
             )
             for point in points
         ),

@@ -39,6 +39,8 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     regression: int | None = None
     """Remembered at that commit, or at most two commits of the series from it, for the same case; None: unknown."""
     state: State | None = None
+    looked_at: bool = False
+    """Somebody has marked a case of that regression."""
 
 
 class Untold(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,6 +86,10 @@ class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
     """In the order of the commits that they were told at."""
     false_alarms: int
     """Slowdowns among them that somebody marked invalid."""
+    not_looked_at: int
+    """Slowdowns among them of which nobody has said anything yet: any of them may be false, too."""
+    min_effect: float | None = None
+    """What was smaller when the rules saw it is not told; None: everything that they see is."""
     untold: tuple[Untold, ...] = ()
     suspected: tuple[Suspected, ...] = ()
     """In the order of their commits, by repository and device class."""
@@ -112,6 +118,8 @@ def text(report: ReplayReport, look: Look | None = None) -> str:
         middle = words.counted(round(stats.median(delays)), "commit")
         said = f"{middle} (median), {max(delays)} at most, {delays.count(0)} at once"
         lines += entry("delay", said, look.width)
+    if report.min_effect is not None:
+        lines += entry("limit", f"changes of {words.percent(report.min_effect)} and more are told", look.width)
     lines += entry("false", _false(report), look.width)
     lines += entry("suspect", _suspected(report), look.width)
     for one in report.untold:
@@ -160,8 +168,19 @@ def _counts(told: Sequence[Told]) -> str:
 
 
 def _false(report: ReplayReport) -> str:
-    share = 1000 * report.false_alarms / report.values if report.values else 0.0
-    return f"{report.false_alarms} marked invalid: {share:.2f} in 1000 values of {report.values}"
+    """The share that is known to be false, and how much of it could be, so that silence does not read as a score."""
+    least, most = (
+        1000 * count / report.values if report.values else 0.0
+        for count in (report.false_alarms, report.false_alarms + report.not_looked_at)
+    )
+    said = f"{report.false_alarms} marked invalid: {least:.2f} in 1000 values of {report.values}"
+    slower = sum(one.direction > 0 for one in report.told)
+    told = words.counted(slower, "slowdown")
+    if not report.not_looked_at:
+        return (
+            f"{said}; somebody has looked at every slowdown told ({slower})" if slower else f"{said}; no slowdown told"
+        )
+    return f"{said}, or up to {most:.2f}: of {told} told nobody has looked at {report.not_looked_at} yet"
 
 
 def _suspected(report: ReplayReport) -> str:

@@ -9,7 +9,7 @@ from perftrack.report.value import History, HistoryPoint, Segment
 
 def borders(points: Sequence[HistoryPoint]) -> list[int]:
     """Where another environment or method starts: the first measured point of it."""
-    measured = [(index, point) for index, point in enumerate(points) if point.time_s is not None]
+    measured = [(at, point) for at, point in enumerate(points) if point.time_s is not None and not point.aside]
     return [index for (_, before), (index, point) in pairwise(measured) if before.segment != point.segment]
 
 
@@ -20,7 +20,7 @@ def segments(history: History) -> tuple[Segment, ...]:
     made: list[Segment] = []
     before: HistoryPoint | None = None
     for start, end in pairwise(edges):
-        part = points[start:end]
+        part = [point for point in points[start:end] if not point.aside]
         measured = [point for point in part if point.time_s is not None]
         if not measured:
             continue

@@ -171,11 +171,13 @@ def points(points: Sequence[HistoryPoint]) -> list[list[str]]:
         change, note = words.NOT_KNOWN, ""
         if point.time_s is None:
             note = point.status.value if point.status else "not measured"
+        elif point.aside:
+            note = "other branch"
         elif before is not None and before.segment != point.segment:
             note = began(before, point)
         elif before is not None and before.time_s:
             change = words.effect(point.time_s / before.time_s)
-        before = point if point.time_s is not None else before
+        before = point if point.time_s is not None and not point.aside else before
         cells.append(
             [
                 plain(f"{point.revision} {day(point.committed_us)} {point.subject}"),

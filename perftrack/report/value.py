@@ -276,6 +276,8 @@ class HistoryPoint(msgspec.Struct, frozen=True, kw_only=True):
     speedup: float | None = None
     segment: str = ""
     """Identity of environment and method, `environment/method`; a new one starts a new segment."""
+    aside: bool = False
+    """Its commit is none of the main line of history: it is in no segment."""
 
 
 class Segment(msgspec.Struct, frozen=True, kw_only=True):

@@ -174,8 +174,9 @@ class Database:
 
         `direction` is +1 where times got longer, -1 where shorter; `median_us_before` and `median_us_after` are those
         of the two levels, of `commits_before` and `commits_after` commits with a time, `change_pct` is after ÷ before,
-        less 1. Found anew at each call by `perftrack.judge.change_points` over the committed revisions, one value a
-        commit: the first time that it was measured as a head. Across a change of environment or method none is found.
+        less 1. Found anew at each call by `perftrack.judge.change_points` over the main line of history as the database
+        knows it (uncommitted changes and other branches are left out), one value a commit: the first time that it was
+        measured as a head. Across a change of environment or method none is found.
         """
         tracks = self._store.tracks(case or "*", device=device or "", variant=variant or "")
         chosen = [one for one in tracks if suite in {None, one.suite} and repo in {None, one.repo}]

@@ -30,11 +30,11 @@ from perftrack.store import (
     read,
     regressions,
     retention,
-    tracks,
 )
 from perftrack.store.attempts import Identity
 from perftrack.store.door import Door, translated
 from perftrack.store.schema import device_class, run, series, suite
+from perftrack.store.tracks import Lines, Track, tracks
 from perftrack.store.value import DeviceUse, FinishedJob, RunEntry, StoredRevision, StoredRun, StoredSummary
 from perftrack.store.write import Writer
 
@@ -337,9 +337,9 @@ class Store:
             where.append(read.of_newest(last, *where))
         return self.read(lambda connection: read.summaries(connection, *where, today=True))
 
-    def tracks(self, of: str = "*", *, device: str = "", variant: str = "") -> list[tracks.Track]:
+    def tracks(self, of: str = "*", *, device: str = "", variant: str = "", lines: Lines | None = None) -> list[Track]:
         """The times of each candidate variant of a suite, or of cases that match, one a commit: `tracks.tracks`."""
-        return self.read(lambda connection: tracks.tracks(connection, of=of, device=device or "*", variant=variant))
+        return self.read(lambda each: tracks(each, of=of, device=device, variant=variant, lines=lines))
 
     def _device_filter(self, pattern: str | None) -> list[sa.ColumnElement[bool]]:
         if not pattern:

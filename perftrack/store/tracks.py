@@ -15,6 +15,7 @@ from perftrack.judge.life import CaseId, Kind, State
 from perftrack.judge.marks import marked_changes
 from perftrack.store import aliases, glob, read, regressions
 from perftrack.store.columns import is_one_of
+from perftrack.store.lines import Lines, main_lines
 from perftrack.store.schema import (
     case_alias,
     device_class,
@@ -112,32 +113,42 @@ _QUESTION = (
 )
 
 
-def tracks(connection: sa.Connection, *, of: str = "*", device: str = "*", variant: str = "") -> list[Track]:
+def tracks(
+    connection: sa.Connection, *, of: str = "*", device: str = "", variant: str = "", lines: Lines | None = None
+) -> list[Track]:
     """Of a suite of the name `of`, or of cases whose key it is or matches; by repository, suite, case, class, variant.
 
-    `device` is a device class or a pattern with * and ?; an empty `variant` means every candidate. Uncommitted changes
-    are no part of a history. Of a commit that was measured several times the first time counts that it was the head,
-    as when it came; where it never was, the first time as a base. A renamed case is found by either name and is one
-    track, under that of today.
+    `device` is a device class or a pattern with * and ?, empty: any; no `variant` means every candidate. A track has
+    commits of one line of history: of those that `lines` names for its repository, else of `lines.main_lines`.
+    Uncommitted changes are no part of a history. Of a commit that was measured several times the first time counts that
+    it was the head, as when it came; where it never was, the first time as a base. A renamed case is found by either
+    name and is one track, under that of today.
     """
     names = _Names(connection)
     keys = set(glob.matching(of, {key for _, key in names.cases.values()}))
     renamed = aliases.names(connection)
     keys |= {renamed[old] for old in renamed if old[1] in keys}
     cases = [number for number, name in names.cases.items() if name[0] == of or renamed.get(name, name[1]) in keys]
-    classes = set(glob.matching(device, names.classes.values()))
+    classes = set(glob.matching(device or "*", names.classes.values()))
     where = [
         is_one_of(series.c.case_id, cases),
         is_one_of(series.c.device_class_id, [number for number, name in names.classes.items() if name in classes]),
         series.c.variant == variant if variant else _IS_CANDIDATE,
     ]
-    known, marked = {one.id: one for one in read.revisions(connection, None, "")}, _marked(connection)
-    rows = connection.execute(_QUESTION.where(*where)).all()
+    known, marked = _of_lines(connection, lines or {}), _marked(connection)
+    rows = [row for row in connection.execute(_QUESTION.where(*where)) if row[3] in known]
     made: list[Track] = []
     for (case, of_class, of_variant, repo), part in groupby(rows, lambda row: (*row[:3], known[row[3]].repo)):
         one_a_commit = [next(measured) for _, measured in groupby(part, lambda row: row[3])]
         made.append(_track(names, (case, of_class, of_variant, repo), one_a_commit, known, marked))
     return sorted(made, key=lambda one: (one.repo, one.suite, one.case_key, one.device_class, one.variant))
+
+
+def _of_lines(connection: sa.Connection, lines: Lines) -> dict[int, StoredRevision]:
+    """By row number, the revisions that histories are made of."""
+    stored = read.revisions(connection, None, "")
+    whole = main_lines(connection, [one for one in stored if one.repo not in lines]) | dict(lines)
+    return {one.id: one for one in stored if not one.revision.dirty and one.revision.sha in whole[one.repo]}
 
 
 class _Names:

@@ -49,6 +49,14 @@ def test_levels(levels: list[tuple[float, int]], changes: list[tuple[int, int]])
     assert change_points(noisy(*levels)) == changes
 
 
+@pytest.mark.parametrize("seed", range(1, 9))
+def test_noise_that_grows_or_shrinks_is_no_change_of_level(seed: int) -> None:
+    quiet, loud = noisy((100, 60), spread=0.003, seed=seed), noisy((100, 60), spread=0.02, seed=100 + seed)
+    for first, second in ((quiet, loud), (loud, quiet)):
+        assert change_points(np.concatenate([first, second])) == []
+        assert change_points(np.concatenate([first, 1.1 * second])) == [(60, 1)], "a step beside it is one"
+
+
 @pytest.mark.parametrize(("newest", "changes"), [(1, []), (2, [(100, 1)]), (3, [(100, 1)])])
 def test_a_plain_step_needs_two_newest_values(newest: int, changes: list[tuple[int, int]]) -> None:
     assert change_points(noisy((100, 100), (130, newest))) == changes

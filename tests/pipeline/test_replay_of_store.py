@@ -136,6 +136,42 @@ def test_since_leaves_out_what_was_told_before_but_not_the_past(store, tmp_path)
     assert (report.first, report.commits, report.series) == ("000001c", 13, 1)
 
 
+def test_a_minimum_effect_that_is_tried_leaves_out_smaller_changes_and_says_what_that_would_lose(store, tmp_path):
+    told, untold = {}, {}
+    for limit in (None, 0.05, 0.15, 0.5):
+        report = replay_of(store, "", device="", since="", start=tmp_path, min_effect=limit)
+        told[limit] = [(one.case, one.direction) for one in report.told]
+        untold[limit] = [one.case for one in report.untold]
+        assert report.min_effect == limit
+    assert told[0.05] == told[None] == [(STEP, 1), (FALSE, 1), (STEP, -1)]
+    assert told[0.15] == [(STEP, 1), (STEP, -1)], "a tenth slower"
+    assert told[0.5] == []
+    assert (untold[0.15], untold[0.5]) == ([QUIET], [QUIET, STEP])
+    report = replay_of(store, "", device="", since="", start=tmp_path, min_effect=0.15)
+    assert report.false_alarms == 0, "the one that was invalid is not told"
+    assert "limit   changes of 15 % and more are told" in shown.text(report, Look(width=200))
+
+
+@pytest.mark.parametrize("limit", [0.0, 1.0, -0.1, float("nan"), float("inf")])
+def test_a_minimum_effect_that_is_no_share_is_refused(store, tmp_path, limit):
+    with pytest.raises(UsageError, match=rf"--min-effect is {limit}; give a share between 0 and 1"):
+        replay_of(store, "", device="", since="", start=tmp_path, min_effect=limit)
+
+
+def test_the_rate_of_false_alarms_says_how_much_nobody_has_looked_at(store, tmp_path):
+    report = replay_of(store, "", device="", since="", start=tmp_path)
+    assert (report.false_alarms, report.not_looked_at) == (1, 1), "an improvement cannot be marked"
+    said = (
+        "1 marked invalid: 8.33 in 1000 values of 120, or up to 16.67: of 2 slowdowns told nobody has looked at 1 yet"
+    )
+    assert said in shown.text(report, Look(width=200))
+    looked = replay_of(store, "false*", device="", since="", start=tmp_path)
+    said = "1 marked invalid: 25.00 in 1000 values of 40; somebody has looked at every slowdown told (1)"
+    assert said in shown.text(looked, Look(width=200))
+    quiet = replay_of(store, "quiet*", device="", since="", start=tmp_path)
+    assert "0 marked invalid: 0.00 in 1000 values of 40; no slowdown told" in shown.text(quiet, Look(width=200))
+
+
 def test_what_is_not_there_is_told(store, tmp_path):
     with pytest.raises(IncompleteError, match=r"no history of 'softmax\*' on H100"):
         replay_of(store, "softmax*", device="H100", since="", start=tmp_path)
@@ -144,9 +180,11 @@ def test_what_is_not_there_is_told(store, tmp_path):
 
 
 def test_the_command_prints_json_and_asks_for_replay(path):
-    done = CliRunner().invoke(app, ["judge", "--replay", "elementwise", "--db", str(path), "--format", "json"])
-    assert done.exit_code == 0, done.output
-    answer = json.loads(done.stdout)
-    assert (answer["schema"], len(answer["told"]), answer["false_alarms"]) == ("perftrack.replay/1", 3, 1)
+    asked = ["judge", "--replay", "elementwise", "--db", str(path), "--format", "json"]
+    for more, told, false in (([], 3, 1), (["--min-effect", "0.15"], 2, 0)):
+        done = CliRunner().invoke(app, [*asked, *more])
+        assert done.exit_code == 0, done.output
+        answer = json.loads(done.stdout)
+        assert (answer["schema"], len(answer["told"]), answer["false_alarms"]) == ("perftrack.replay/1", told, false)
     refused = CliRunner().invoke(app, ["judge", "--db", str(path)])
     assert isinstance(refused.exception, UsageError)
