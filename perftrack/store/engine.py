@@ -5,9 +5,11 @@ SQLite has two, a writer and a reader. The writer takes the write lock when its 
 time-out; the reader must not, or every read would wait for the writers.
 """
 
+import itertools
 import os
 import shutil
 import sqlite3
+import tempfile
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -110,18 +112,24 @@ def back_up(path: Path, place: Path) -> None:
     """
     if place.exists():
         raise UsageError(f"{place} exists already: name a new file")
-    part = place.with_name(f".{place.name}.part-{os.getpid()}")
     try:
-        part.touch(mode=0o600, exist_ok=False)
-        try:
-            _copy(path, part)
-            shutil.copymode(path, part)
-            part.rename(place)
-        except BaseException:
-            part.unlink()
-            raise
+        _copy_whole(path, place).rename(place)
     except OSError as error:
         raise UsageError(f"{path} cannot be copied to {place}: {error.strerror}") from error
+
+
+def _copy_whole(path: Path, place: Path) -> Path:
+    """A copy in the same folder as `place`, to be renamed to that; removed where it cannot be finished."""
+    handle, name = tempfile.mkstemp(prefix=f".{place.name}.part-", dir=place.parent)
+    os.close(handle)
+    part = Path(name)
+    try:
+        _copy(path, part)
+        shutil.copymode(path, part)
+    except BaseException:
+        part.unlink()
+        raise
+    return part
 
 
 def _copy(path: Path, place: Path) -> None:
@@ -140,35 +148,23 @@ def give_pages_back(connection: sa.Connection) -> None:
 def copy_aside(path: Path, suffix: str) -> Path:
     """Copy a SQLite database, as it is now, to `NAME.suffix` beside it (`NAME.suffix-2` … where that is taken).
 
-    The caller holds the write lock, so that nothing is written meanwhile. A copy that cannot be finished is removed.
+    The caller holds the write lock, so that nothing is written meanwhile. The name appears when the copy is whole.
     Raises StoreError or sqlite3.Error.
     """
+    place = path.with_name(f"{path.name}.{suffix}")
     try:
-        place = _new_file(path, suffix)
-        try:
-            shutil.copymode(path, place)
-            _copy(path, place)
-        except BaseException:
-            place.unlink()
-            raise
+        part = _copy_whole(path, place)
+        for number in itertools.count(2):
+            if not place.exists():
+                break
+            place = path.with_name(f"{path.name}.{suffix}-{number}")
+        part.rename(place)
     except OSError as error:
         raise StoreError(
             f"{path} cannot be copied to {path.name}.{suffix} beside it ({error.strerror}), so it was left as it is: "
             "mend that, or move the file elsewhere"
         ) from error
     return place
-
-
-def _new_file(path: Path, suffix: str) -> Path:
-    place, number = path.with_name(f"{path.name}.{suffix}"), 1
-    while True:
-        try:
-            place.touch(exist_ok=False)
-        except FileExistsError:
-            number += 1
-            place = path.with_name(f"{path.name}.{suffix}-{number}")
-        else:
-            return place
 
 
 class _Frozen(sqlite3.Connection):
