@@ -2,6 +2,7 @@
 
 import io
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -185,6 +186,27 @@ def test_sql_never_writes(database: tuple[Store, Database], query: str, monkeypa
     assert not (tmp_path / "x.db").exists()
     _measure(store, 5, {"add[n=1]": 2.0})  # the connections are as they were
     assert len(opened.sql("SELECT * FROM results")) == 14
+
+
+@pytest.mark.parametrize("before", ["", "-- harmless\n", "/* also /* inside */ */", "(SELECT 1); "])
+@pytest.mark.parametrize("to", ["'{file}'", "PROGRAM 'cat > {file}'"])
+def test_sql_never_writes_files_of_the_server(database: tuple[Store, Database], before: str, to: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o777)  # the server may be another user
+        file = Path(folder) / "copy"
+        with pytest.raises(UsageError, match="write one SELECT, which reads and changes nothing"):
+            database[1].sql(f"{before}COPY (SELECT 1) TO {to.format(file=file)}")
+        assert not file.exists()
+
+
+def test_sql_takes_every_kind_of_select(database: tuple[Store, Database]) -> None:
+    for query in (
+        "VALUES (1)",
+        "WITH one AS (SELECT 1) SELECT * FROM one",
+        "-- one\nSELECT 1 -- and\n;",
+        "/* */SELECT 1",
+    ):
+        assert database[1].sql(query).to_numpy().tolist() == [[1]]
 
 
 def test_the_accessor_makes_speedups_of_results(database: tuple[Store, Database]) -> None:
