@@ -142,7 +142,8 @@ _VARIANTS = sa.select(series.c.variant).distinct()
 
 @lru_cache(maxsize=16)
 def _coded(variants: tuple[str, ...]) -> Question:
-    code = sa.case({word: at for at, word in enumerate(variants)}, value=series.c.variant).label("variant")
+    known = {word: at for at, word in enumerate(variants or ("",))}  # of an empty store there is no case
+    code = sa.case(known, value=series.c.variant).label("variant")
     return sa.select(series.c.id, series.c.case_id, series.c.device_class_id, code).where(ROWS)
 
 

@@ -330,6 +330,16 @@ def test_the_newest_result_of_each_series_against_a_commit(database: tuple[Store
     assert nothing.dtypes.equals(opened.latest().dtypes)
 
 
+def test_an_empty_store_has_no_newest_results(url: str) -> None:
+    with Store.open(url) as store, perftrack.open(url) as opened:
+        nothing = opened.latest()
+        _measure(store, 1, {"add[n=1]": 2.0})
+        something = opened.latest()
+    assert (len(nothing), len(something)) == (0, 2)
+    assert nothing.dtypes.equals(something.dtypes)
+    assert nothing.index.names == something.index.names
+
+
 def test_a_series_that_was_given_up_long_ago_has_its_newest_result_too(database: tuple[Store, Database]) -> None:
     """Before all commits that are asked for every series, and the newest of two there."""
     store, opened = database
