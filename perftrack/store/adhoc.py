@@ -42,13 +42,18 @@ def _ask_file(connection: sa.Connection, query: str) -> Answer:
 
 
 def _ask_server(connection: sa.Connection, query: str) -> Answer:
-    """A transaction that only reads; a prepared statement, since that can be but one."""
+    """A transaction that only reads; a prepared statement, since that can be but one; and one that can have a cursor.
+
+    COPY is none of these: it writes no table, but files, or to a program, in a transaction that only reads too.
+    """
     import psycopg  # noqa: PLC0415 - optional, and there where a server is
 
     connection.exec_driver_sql("SET TRANSACTION READ ONLY")
     raw: Any = connection.connection.dbapi_connection
     try:
         with raw.cursor() as cursor:
+            cursor.execute(f"DECLARE perftrack CURSOR FOR {query}", prepare=True)
+            cursor.execute("CLOSE perftrack")  # it would be planned for its first rows
             return _answer(cursor.execute(query, prepare=True))
     except (psycopg.ProgrammingError, psycopg.DataError, psycopg.InternalError, psycopg.NotSupportedError) as error:
         text = str(error).strip().partition("\n")[0]

@@ -6,6 +6,7 @@ import sqlalchemy as sa
 
 from perftrack.model import Environment, JobResult, Measurement, Status
 from perftrack.store import read, rows
+from perftrack.store.columns import is_one_of
 from perftrack.store.schema import (
     device_class,
     environment,
@@ -130,10 +131,10 @@ def _measurements(connection: sa.Connection, run_id: int) -> dict[int, list[Meas
         .order_by(measurement.c.job_attempt_id, measurement.c.ordinal)
     )
     found = read.mappings(connection, question)
-    numbers = {row["resources_id"] for row in found}
+    numbers = list({row["resources_id"] for row in found})
     used = {
         row["id"]: rows.resources(row)
-        for row in read.mappings(connection, sa.select(resources).where(resources.c.id.in_(numbers)))
+        for row in read.mappings(connection, sa.select(resources).where(is_one_of(resources.c.id, numbers)))
     }
     made: dict[int, list[Measurement]] = {}
     for row in found:

@@ -78,7 +78,14 @@ class Door:
     def stream(self, question: sa.Select[*tuple[Any, ...]], size: int) -> Generator[Sequence[Any]]:
         """Rows in parts of at most `size`, of one instant; not tried again. The transaction ends with the generator."""
         with translated(self.address), self._reader.begin() as connection:
-            yield from connection.execution_options(yield_per=size).execute(question).partitions()
+            with _whole(connection):
+                parts = connection.execution_options(yield_per=size).execute(question).partitions()
+            while True:
+                with _whole(connection):
+                    part = next(parts, None)
+                if part is None:
+                    return
+                yield part
 
     @property
     def dialect(self) -> sa.Dialect:
@@ -108,7 +115,7 @@ class Door:
             for pause in pauses:
                 try:
                     return self._once(work, writes=writes)
-                except exc.DBAPIError as error:
+                except (exc.DBAPIError, engine.OvertakenError) as error:
                     if not _worth_another_try(error):
                         raise
                     time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 (jitter, not a secret)
@@ -120,7 +127,8 @@ class Door:
             self._open.connection, self._open.writes = connection, writes
             driver, raw = connection.dialect.loaded_dbapi, connection.connection.dbapi_connection
             try:
-                return work(connection)
+                with _whole(connection):
+                    return work(connection)
             except driver.Error as error:  # of what does not go through SQLAlchemy: as if it did, so that it is retried
                 lost = connection.dialect.is_disconnect(error, raw, None)
                 raise exc.DBAPIError.instance(
@@ -130,8 +138,22 @@ class Door:
                 self._open.connection, self._open.writes = outer
 
 
-def _worth_another_try(error: exc.DBAPIError) -> bool:
+@contextmanager
+def _whole(connection: sa.Connection) -> Generator[None]:
+    """OvertakenError where what is read here, or fails here, is of a file that was written to meanwhile."""
+    raw = connection.connection.dbapi_connection
+    try:
+        yield
+    except Exception:
+        engine.refuse_overtaken(raw)
+        raise
+    engine.refuse_overtaken(raw)
+
+
+def _worth_another_try(error: exc.DBAPIError | engine.OvertakenError) -> bool:
     """Deadlocks and lost connections of a server. SQLite has waited its own time-out already."""
+    if isinstance(error, engine.OvertakenError):
+        return True
     if isinstance(error.orig, sqlite3.Error):
         return False
     return error.connection_invalidated or _state(error) in _RETRIED_STATES or _is_connection_failure(error)

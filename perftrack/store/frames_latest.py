@@ -3,7 +3,7 @@
 The sides of runs are asked from the newest on, until each series has a result; words are read once each.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -26,6 +26,9 @@ from perftrack.store.written import ROWS, Question, conditions, filled
 _NAMES = ("suite", "case", "device", "variant")
 _AT_MOST = 124
 """Newest commits that are asked for every series; one that has no result there is asked for by itself."""
+
+_ALTERNATIVES = 500
+"""In one condition. SQLite takes fewer than 1000; it looks up rows of two numbers by key only so, not in a list."""
 
 _ROWS = sa.select(
     result.c.series_id,
@@ -90,9 +93,7 @@ def _newest(store: Store, where: Where, missing: npt.NDArray[np.int64]) -> Rows:
         keys = _fetch(store, _KEYS, [*where, is_one_of(result.c.series_id, missing.tolist())])
         by_side = Dimension(store, "run_side_id", keys["run_side_id"], ())
         last = _last_of_each(numbers.ids(keys["series_id"]), np.argsort(by_side.place, kind="stable"))
-        if len(last):
-            of = _of(keys["series_id"][last], keys["run_side_id"][last])
-            found.append(_fetch(store, _ROWS, [of]))
+        found += [_fetch(store, _ROWS, [of]) for of in _of(keys["series_id"][last], keys["run_side_id"][last])]
     return {name: np.concatenate([part[name] for part in found]) for name in found[0]}
 
 
@@ -110,16 +111,16 @@ def _keep(store: Store, found: list[Rows], rows: Rows, missing: npt.NDArray[np.i
     return np.setdiff1d(missing, ids[last])
 
 
-def _of(ids: numbers.Floats, sides: numbers.Floats) -> sa.ColumnElement[bool]:
-    """The results of these series on these sides, a condition for each side."""
-    return sa.or_(
-        *(
-            sa.and_(
-                is_one_of(result.c.run_side_id, [int(side)]), is_one_of(result.c.series_id, ids[sides == side].tolist())
-            )
-            for side in np.unique(sides)
+def _of(ids: numbers.Floats, sides: numbers.Floats) -> Iterator[sa.ColumnElement[bool]]:
+    """Conditions that take the results of these series on these sides in parts, each an alternative for each side."""
+    every = [
+        sa.and_(
+            is_one_of(result.c.run_side_id, [int(side)]), is_one_of(result.c.series_id, ids[sides == side].tolist())
         )
-    )
+        for side in np.unique(sides)
+    ]
+    for start in range(0, len(every), _ALTERNATIVES):
+        yield sa.or_(*every[start : start + _ALTERNATIVES])
 
 
 def _order(sides: Dimension, ids: npt.NDArray[np.int64]) -> Places:
@@ -141,7 +142,8 @@ _VARIANTS = sa.select(series.c.variant).distinct()
 
 @lru_cache(maxsize=16)
 def _coded(variants: tuple[str, ...]) -> Question:
-    code = sa.case({word: at for at, word in enumerate(variants)}, value=series.c.variant).label("variant")
+    known = {word: at for at, word in enumerate(variants or ("",))}  # of an empty store there is no case
+    code = sa.case(known, value=series.c.variant).label("variant")
     return sa.select(series.c.id, series.c.case_id, series.c.device_class_id, code).where(ROWS)
 
 

@@ -98,8 +98,8 @@ def stored_run(connection: sa.Connection, number: int, of: Run) -> StoredRun:
     )
     used = list(connection.execute(jobs))
     issues: dict[int, Issue] = {row.declaration_id: rows.method(row.document).issue for row in used}
-    cases = mappings(connection, _CASES.where(declaration.c.id.in_(issues)))
-    devices = mappings(connection, _DEVICES.where(device.c.id.in_({row.device_id for row in used})))
+    cases = mappings(connection, _CASES.where(is_one_of(declaration.c.id, list(issues))))
+    devices = mappings(connection, _DEVICES.where(is_one_of(device.c.id, list({row.device_id for row in used}))))
     points = summaries(connection, of_run(connection, number))
     return StoredRun(
         run=of,
@@ -304,7 +304,7 @@ def device_uses(connection: sa.Connection) -> list[DeviceUse]:
     newest = (
         sa.select(device.c.id, told.label("told_id"), job_attempt.c.started_us)
         .join_from(device, job_attempt, job_attempt.c.id == mine.limit(1).correlate(device).scalar_subquery())
-        .where(device.c.id.in_(jobs))
+        .where(is_one_of(device.c.id, list(jobs)))
     )
     last = {row.id: row for row in connection.execute(newest)}
     environments = _environments_of(connection, [row.told_id for row in last.values()])
@@ -324,7 +324,7 @@ def _environments_of(connection: sa.Connection, attempts: Iterable[int | None]) 
     question = (
         sa.select(job_attempt.c.id, environment.c.entries)
         .join(environment, job_attempt.c.environment_id == environment.c.id)
-        .where(job_attempt.c.id.in_([number for number in attempts if number is not None]))
+        .where(is_one_of(job_attempt.c.id, [number for number in attempts if number is not None]))
     )
     return {number: rows.environment(entries) for number, entries in connection.execute(question)}
 
@@ -346,12 +346,12 @@ def run_entries(
     found = mappings(connection, question)
     numbers = [row["id"] for row in found]
     counts = sa.select(job_attempt.c.run_id, sa.func.count()).group_by(job_attempt.c.run_id)
-    attempts = {row[0]: row[1] for row in connection.execute(counts.where(job_attempt.c.run_id.in_(numbers)))}
+    attempts = {row[0]: row[1] for row in connection.execute(counts.where(is_one_of(job_attempt.c.run_id, numbers)))}
     verdicts: dict[int, dict[str, int]] = {}
     tally = sa.select(finding.c.run_id, finding.c.verdict, sa.func.count()).group_by(
         finding.c.run_id, finding.c.verdict
     )
-    for number, verdict, count in connection.execute(tally.where(finding.c.run_id.in_(numbers))):
+    for number, verdict, count in connection.execute(tally.where(is_one_of(finding.c.run_id, numbers))):
         verdicts.setdefault(number, {})[verdict] = count
     return [
         RunEntry(run=_run(row), jobs=attempts.get(row["id"], 0), verdicts=verdicts.get(row["id"], {})) for row in found

@@ -25,6 +25,9 @@ from perftrack.store.schema import (
     suite,
 )
 
+_AT_ONCE = 1000
+"""Keys of cases: a statement takes no more than 65,535 words of PostgreSQL."""
+
 _found = revision.alias("found")
 _base = revision.alias("base")
 _head = revision.alias("head")
@@ -212,13 +215,15 @@ def add_marks(connection: sa.Connection, number: int, marks: Sequence[Mark]) -> 
 
 def case_numbers(connection: sa.Connection, cases: Iterable[CaseId]) -> dict[tuple[str, str], int]:
     """Row numbers of stored cases, by suite and key."""
-    keys = {one.case_key for one in cases}
-    question = (
-        sa.select(suite.c.name, kernel_case.c.key, kernel_case.c.id)
-        .join(suite, kernel_case.c.suite_id == suite.c.id)
-        .where(kernel_case.c.key.in_(keys))
+    keys = list({one.case_key for one in cases})
+    question = sa.select(suite.c.name, kernel_case.c.key, kernel_case.c.id).join(
+        suite, kernel_case.c.suite_id == suite.c.id
     )
-    return {(name, key): number for name, key, number in connection.execute(question)}
+    found: dict[tuple[str, str], int] = {}
+    for start in range(0, len(keys), _AT_ONCE):
+        some = question.where(kernel_case.c.key.in_(keys[start : start + _AT_ONCE]))
+        found |= {(name, key): number for name, key, number in connection.execute(some)}
+    return found
 
 
 def _regression(row: rows.Row, sightings: Sequence[Sighting], marks: Sequence[Mark]) -> Regression:

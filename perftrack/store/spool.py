@@ -98,8 +98,8 @@ class Spool:
                 whole = file.read().rfind(b"\n") + 1
                 try:
                     file.truncate(whole)
-                    file.write(line)
-                    file.flush()
+                    while line:  # what has no room is written in part, and only the next write says why
+                        line = line[file.write(line) :]
                     os.fsync(file.fileno())
                 except OSError:
                     os.ftruncate(file.fileno(), whole)

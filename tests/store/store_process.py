@@ -1,15 +1,18 @@
-"""What the tests run in processes of their own: `python store_process.py fill|overflow …`."""
+"""What the tests run in processes of their own: `python store_process.py fill|overflow|killed_copy …`."""
 
 import json
+import os
 import resource
 import signal
+import sqlite3
 import sys
 from pathlib import Path
+from typing import Any
 
 import store_builders as build
 
 from perftrack.errors import StoreError
-from perftrack.store import Spool, Store
+from perftrack.store import Spool, Store, engine
 
 
 def fill(path: str) -> None:
@@ -44,5 +47,17 @@ def overflow(path: str, folder: str) -> None:
     sys.stdout.write(json.dumps(said))
 
 
+def killed_copy(path: str, suffix: str) -> None:
+    """Begin to copy a file aside, and be killed when a page of it is there."""
+
+    class Killed(sqlite3.Connection):
+        def backup(self, target: sqlite3.Connection, **_: Any) -> None:
+            super().backup(target, pages=1, progress=lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+
+    connect = sqlite3.connect
+    sqlite3.connect = lambda *given, **named: connect(*given, **(named | {"factory": Killed}))
+    engine.copy_aside(Path(path), suffix)
+
+
 if __name__ == "__main__":
-    {"fill": fill, "overflow": overflow}[sys.argv[1]](*sys.argv[2:])
+    {"fill": fill, "overflow": overflow, "killed_copy": killed_copy}[sys.argv[1]](*sys.argv[2:])

@@ -16,7 +16,7 @@ import store_builders as build
 from postgresql_database import new_database
 
 from perftrack.errors import PerftrackError, StoreError, UsageError
-from perftrack.store import Store, address, door, engine, safe_url, schema
+from perftrack.store import Store, address, door, engine, read, safe_url, schema
 from perftrack.store.door import Door
 from perftrack.store.inserting import insert
 
@@ -99,6 +99,48 @@ def test_a_read_only_folder_can_be_read(locked_folder: Path) -> None:
         assert store.load_run(store.find_run("latest")).run == build.run()
         with pytest.raises(UsageError, match="cannot be opened for writing"):
             store.begin_run(build.run(2))
+
+
+def _add_a_run(folder: Path, number: int) -> None:
+    """By somebody who may, and who leaves no log behind."""
+    now = os.geteuid()
+    os.seteuid(os.getuid())
+    for path, mode in ((folder, 0o755), (folder / "perf.db", 0o644)):
+        path.chmod(mode)
+    with Store.open(str(folder / "perf.db")) as store:
+        store.begin_run(build.run(number))
+    for path, mode in ((folder, 0o555), (folder / "perf.db", 0o444)):
+        path.chmod(mode)
+    os.seteuid(now)
+
+
+def test_who_can_only_read_sees_what_was_stored_since(locked_folder: Path) -> None:
+    with _as_nobody(), Store.open(str(locked_folder / "perf.db"), create=False) as store:
+        assert len(store.runs()) == 1
+        _add_a_run(locked_folder, 2)
+        assert [one.run.uid for one in store.runs()] == [build.run(2).uid, build.run().uid]
+
+
+def test_who_can_only_read_sees_one_instant(locked_folder: Path) -> None:
+    seen: list[int] = []
+
+    def work(connection: sa.Connection) -> tuple[int, int]:
+        seen.append(read.run_count(connection))
+        if len(seen) == 1:
+            _add_a_run(locked_folder, 2)
+        if len(seen) == 2:
+            _add_a_run(locked_folder, 3)
+            raise KeyError("what an answer of two instants may lead to")
+        return seen[-1], read.run_count(connection)
+
+    with _as_nobody(), Store.open(str(locked_folder / "perf.db"), create=False) as store:
+        assert store.read(work) == (3, 3)
+        rows = store.stream(sa.select(schema.run.c.uid).order_by(schema.run.c.id), 1)
+        assert next(rows) == [(build.run().uid,)]
+        _add_a_run(locked_folder, 4)
+        with pytest.raises(StoreError, match=r"perf\.db was written to while it was read, and you may not make"):
+            next(rows)
+    assert seen == [1, 2, 3]
 
 
 def test_a_folder_without_rights_at_all(locked_folder: Path) -> None:

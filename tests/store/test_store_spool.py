@@ -1,7 +1,9 @@
 """The database goes away while a run is being measured: nothing that was finished is lost, or stored twice."""
 
+import errno
 import json
 import os
+import resource
 import shutil
 import sqlite3
 import subprocess
@@ -139,6 +141,25 @@ def test_no_place_for_the_jobs_either(locked: tuple[Store, Any], tmp_path: Path)
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match=r"is locked .*; and .*, where the job would be kept, cannot be written"):
         _add(Spool(locked[0], UID, tmp_path / "file" / "spool", goes_on=AGAIN), 2)
+
+
+def test_a_disk_with_room_for_half_a_job(locked: tuple[Store, Any], tmp_path: Path) -> None:
+    store, other = locked
+    kept = Spool(store, UID, tmp_path)
+    assert not _add(kept, 2)
+    whole = kept.path.read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(whole) * 3 // 2, hard))
+    try:
+        with pytest.raises(StoreError, match=rf"cannot be written: {os.strerror(errno.EFBIG)}"):
+            _add(kept, 3)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert kept.path.read_bytes() == whole
+    assert not _add(kept, 4)
+    other.execute("ROLLBACK")
+    assert kept.replay() == 2
+    assert _rounds(store) == [1, 2, 4]
 
 
 def test_a_full_disk(tmp_path: Path) -> None:

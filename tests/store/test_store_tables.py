@@ -2,6 +2,7 @@
 
 import io
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -187,6 +188,27 @@ def test_sql_never_writes(database: tuple[Store, Database], query: str, monkeypa
     assert len(opened.sql("SELECT * FROM results")) == 14
 
 
+@pytest.mark.parametrize("before", ["", "-- harmless\n", "/* also /* inside */ */", "(SELECT 1); "])
+@pytest.mark.parametrize("to", ["'{file}'", "PROGRAM 'cat > {file}'"])
+def test_sql_never_writes_files_of_the_server(database: tuple[Store, Database], before: str, to: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o777)  # the server may be another user
+        file = Path(folder) / "copy"
+        with pytest.raises(UsageError, match="write one SELECT, which reads and changes nothing"):
+            database[1].sql(f"{before}COPY (SELECT 1) TO {to.format(file=file)}")
+        assert not file.exists()
+
+
+def test_sql_takes_every_kind_of_select(database: tuple[Store, Database]) -> None:
+    for query in (
+        "VALUES (1)",
+        "WITH one AS (SELECT 1) SELECT * FROM one",
+        "-- one\nSELECT 1 -- and\n;",
+        "/* */SELECT 1",
+    ):
+        assert database[1].sql(query).to_numpy().tolist() == [[1]]
+
+
 def test_the_accessor_makes_speedups_of_results(database: tuple[Store, Database]) -> None:
     _, opened = database
     wide = opened.speedups()
@@ -306,6 +328,16 @@ def test_the_newest_result_of_each_series_against_a_commit(database: tuple[Store
     nothing = opened.latest(case="none")
     assert len(nothing) == 0
     assert nothing.dtypes.equals(opened.latest().dtypes)
+
+
+def test_an_empty_store_has_no_newest_results(url: str) -> None:
+    with Store.open(url) as store, perftrack.open(url) as opened:
+        nothing = opened.latest()
+        _measure(store, 1, {"add[n=1]": 2.0})
+        something = opened.latest()
+    assert (len(nothing), len(something)) == (0, 2)
+    assert nothing.dtypes.equals(something.dtypes)
+    assert nothing.index.names == something.index.names
 
 
 def test_a_series_that_was_given_up_long_ago_has_its_newest_result_too(database: tuple[Store, Database]) -> None:

@@ -8,7 +8,10 @@ that is not the baseline's. That of 0006 is that of 0005 after the upgrade, sinc
 """
 
 import gzip
+import signal
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,7 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 import store_builders as build
+import store_process
 from click.testing import CliRunner
 
 import perftrack
@@ -219,3 +223,14 @@ def test_without_a_copy_nothing_is_changed(tmp_path: Path, monkeypatch: pytest.M
         _upgrade(str(path))
     assert _rows_of_file(path) == before
     assert list(tmp_path.glob("*before*")) == []
+
+
+def test_a_copy_that_was_being_made_when_the_program_was_killed_has_not_the_name_of_a_whole_one(tmp_path: Path) -> None:
+    path = _old_file(tmp_path)
+    before = _rows_of_file(path)
+    command = [sys.executable, store_process.__file__, "killed_copy", str(path), f"before-{migrate.HEAD}"]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    assert any(each.stat().st_size for each in tmp_path.glob(".old.db.*"))  # it had begun
+    assert list(tmp_path.glob("old.db.*")) == []
+    _upgrade(str(path))
+    assert _rows_of_file(tmp_path / f"old.db.before-{migrate.HEAD}") == before
