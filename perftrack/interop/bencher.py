@@ -33,7 +33,7 @@ def sessions(path: Path, notes: Notes, hints: Hints) -> Iterator[Session]:
             if slug not in _EXPONENTS:
                 notes.leave_out(member.number, f"{fields.shown(measure)} of {fields.shown(case)} is no time")
                 continue
-            with document.part(member):
+            with document.part(member, case):
                 value = fields.table(metric, f"`{measure}`").get("value")
                 yield Reading(
                     suite=suite,

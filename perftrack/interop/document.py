@@ -73,9 +73,9 @@ class Document:
                 yield from convert(member.decode(exact=self._exact), member)
 
     @contextmanager
-    def part(self, member: Member, name: str = "") -> Generator[None]:
-        """Read a part of a record; where it cannot be read that is reported, beginning with its `name`."""
+    def part(self, member: Member, case: str = "") -> Generator[None]:
+        """Around what reads a part of a record: where that fails it is reported, under the `case`."""
         try:
             yield
         except BadRecordError as error:
-            self.notes.report(member.number, f"{name}: {error}" if name else str(error), at=member.at)
+            self.notes.report(member.number, f"{case}: {error}" if case else str(error), at=member.at)

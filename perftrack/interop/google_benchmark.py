@@ -109,7 +109,7 @@ class _Reader:
         for clock in _CLOCKS:
             if clock == "cpu_time" and row.get(clock) in (None, 0):
                 continue  # a device's own time, or a benchmark that reports none
-            with self._document.part(member):
+            with self._document.part(member, case):
                 if clock not in row:
                     raise BadRecordError(f"it has no `{clock}`")
                 time_s = fields.seconds(row[clock], f"`{clock}`", exponent=unit.exponent)

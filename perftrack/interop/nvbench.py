@@ -157,7 +157,7 @@ class _State:
             raise BadRecordError("its `summaries` hold no time that is known (`nv/cold/time/gpu/mean` …)")
         for clock, tag in zip(_CLOCKS, tags, strict=True):
             if tag:
-                with self._document.part(self._member):
+                with self._document.part(self._member, common["case"]):
                     yield self._reading(clock, tag, summaries, common)
 
     def _case(self, values: Mapping[str, Any]) -> str:

@@ -96,6 +96,7 @@ def test_a_bad_value_is_reported_with_its_place_and_the_rest_goes_in(load, times
     (problem,) = report.notes.bad
     at = text.index('{"group": null, "name": "bad"')
     assert problem.place == f"results.json, record 2, byte {at}"
+    assert problem.text.startswith("bad: ")
     assert said in problem.text
     assert times() == {"a": 2e-6, "c": 2e-6}
 
@@ -215,9 +216,9 @@ def test_one_bad_time_of_a_record_keeps_no_other_from_going_in(load, stored):
     no_time = "is {}, which is no time: it must be above 0 and finite".format
     assert said == [
         [f"time_it[param1=2,param2=x]: `result` {no_time('0.0')}"],
-        [f"`cpu_time` {no_time('-1')}", '`real_time` is "x", not a number'],
-        [f"`build-time.value` {no_time('0')}", "`latency` is 5, not an object"],
-        [f"`nv/cold/time/gpu/mean` {no_time('0')}"],
+        [f"g1: `cpu_time` {no_time('-1')}", 'g2: `real_time` is "x", not a number'],
+        [f"u: `build-time.value` {no_time('0')}", "v: `latency` is 5, not an object"],
+        [f"copy[N=1024,T=F32]: `nv/cold/time/gpu/mean` {no_time('0')}"],
     ]
     assert {(case, variant): one.time_s for (_, case, variant), one in stored().items()} == {
         ("time_it[param1=1,param2=x]", "time"): 0.1,
