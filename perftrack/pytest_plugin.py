@@ -86,9 +86,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         config.stash[_RECORDED] = ("no benchmark ran: nothing stored",)
         return
     try:
-        config.stash[_RECORDED] = record(document, config.rootpath, url).lines
+        recorded = record(document, config.rootpath, url)
+        config.stash[_RECORDED], stored = recorded.lines, not recorded.refused
     except PerftrackError as error:
-        config.stash[_RECORDED] = (f"NOT STORED: {error}",)
+        config.stash[_RECORDED], stored = (f"NOT STORED: {error}",), False
+    if not stored:
         session.exitstatus = session.exitstatus or NOT_STORED
 
 

@@ -64,7 +64,7 @@ def _say(one: "FileReport") -> None:
             click.echo(f"{problem} ({kind})", err=True)
         if count > len(problems):
             click.echo(f"{notes.file}: {count - len(problems)} more {kind}", err=True)
-    click.echo(f"{one.file}: {_summary(one)}")
+    click.echo(f"{click.format_filename(one.file)}: {_summary(one)}")
 
 
 def _summary(one: "FileReport") -> str:

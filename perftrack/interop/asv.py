@@ -118,7 +118,10 @@ class _Reader:
             return
         names = described.get("param_names")
         for at, point in enumerate(_points(row, names if isinstance(names, list) else [])):
-            yield _reading(row, at, unit, fields.spelled(suite or "asv"), fields.spelled(function), point, member)
+            axes = ",".join(f"{axis}={text}" for axis, text in sorted(point.items()))
+            case = fields.spelled(f"{function}[{axes}]" if axes else function)
+            with self._document.part(member, case):
+                yield _reading(row, at, unit, fields.spelled(suite or "asv"), case, point, member)
 
     def _row(self, record: Any) -> dict[str, Any]:
         """The record's parts by name, as its version has them: `result`, `params`, `samples` and others."""
@@ -146,16 +149,15 @@ def _points(row: Mapping[str, Any], names: Sequence[Any]) -> Iterator[dict[str, 
 
 
 def _reading(
-    row: Mapping[str, Any], at: int, unit: Unit, suite: str, function: str, point: Mapping[str, str], member: Member
+    row: Mapping[str, Any], at: int, unit: Unit, suite: str, case: str, point: Mapping[str, str], member: Member
 ) -> Reading:
     result = row.get("result")
     value = (
         result[at] if isinstance(result, list) and at < len(result) else None if isinstance(result, list) else result
     )
-    axes = ",".join(f"{name}={text}" for name, text in sorted(point.items()))
     common: dict[str, Any] = {
         "suite": suite,
-        "case": fields.spelled(f"{function}[{axes}]" if axes else function),
+        "case": case,
         "variant": "time",
         "device": _DEVICE,
         "method": _METHOD,

@@ -33,16 +33,17 @@ def sessions(path: Path, notes: Notes, hints: Hints) -> Iterator[Session]:
             if slug not in _EXPONENTS:
                 notes.leave_out(member.number, f"{fields.shown(measure)} of {fields.shown(case)} is no time")
                 continue
-            value = fields.table(metric, f"`{measure}`").get("value")
-            yield Reading(
-                suite=suite,
-                case=case,
-                variant=slug,
-                device=_DEVICE,
-                method=slug,
-                record=member.number,
-                time_s=fields.seconds(value, f"`{measure}.value`", exponent=_EXPONENTS[slug]),
-            )
+            with document.part(member, case):
+                value = fields.table(metric, f"`{measure}`").get("value")
+                yield Reading(
+                    suite=suite,
+                    case=case,
+                    variant=slug,
+                    device=_DEVICE,
+                    method=slug,
+                    record=member.number,
+                    time_s=fields.seconds(value, f"`{measure}.value`", exponent=_EXPONENTS[slug]),
+                )
 
     yield Session(
         format="bencher",

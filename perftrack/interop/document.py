@@ -1,7 +1,7 @@
 """A JSON file of results, read twice: once for what is said beside the records, once for the records."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -64,11 +64,18 @@ class Document:
             raise UsageError(f"{self.path} cannot be read: {error.strerror}") from error
 
     def readings(self, convert: Callable[[Any, Member], Iterable[Reading]]) -> Iterator[Reading]:
-        """Every record's readings; a record that has none is reported, and the next one read."""
+        """Every record's readings; a record that has none is reported, and the next one read.
+
+        Where a record has several, `convert` reads each in a `part`, so that a bad one keeps none from going in.
+        """
         for member in self.members():
-            try:
-                found = list(convert(member.decode(exact=self._exact), member))
-            except BadRecordError as error:
-                self.notes.report(member.number, str(error), at=member.at)
-            else:
-                yield from found
+            with self.part(member):
+                yield from convert(member.decode(exact=self._exact), member)
+
+    @contextmanager
+    def part(self, member: Member, case: str = "") -> Generator[None]:
+        """Around what reads a part of a record: where that fails it is reported, under the `case`."""
+        try:
+            yield
+        except BadRecordError as error:
+            self.notes.report(member.number, f"{case}: {error}" if case else str(error), at=member.at)

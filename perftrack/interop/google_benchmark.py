@@ -96,25 +96,26 @@ class _Reader:
             "role": role,
         }
         if status is not Status.OK:
-            return [Reading(variant="real_time", method="real_time", status=status, message=message, **common)]
+            yield Reading(variant="real_time", method="real_time", status=status, message=message, **common)
+            return
         if role == "other":
-            return [Reading(variant="real_time", method="real_time", status=Status.SKIPPED, **common)]
+            yield Reading(variant="real_time", method="real_time", status=Status.SKIPPED, **common)
+            return
         unit = units.time_unit(fields.text(row, "time_unit") or "ns")
         if unit is None:
             raise BadRecordError(f"`time_unit` is {fields.shown(row['time_unit'])}, which is no unit of time")
         repetitions = fields.count(row.get("repetitions")) if role != "sample" else 1
-        found: list[Reading] = []
+        calls = fields.count(row.get("iterations"), 0)
         for clock in _CLOCKS:
             if clock == "cpu_time" and row.get(clock) in (None, 0):
                 continue  # a device's own time, or a benchmark that reports none
-            if clock not in row:
-                raise BadRecordError(f"it has no `{clock}`")
-            time_s = fields.seconds(row[clock], f"`{clock}`", exponent=unit.exponent)
-            calls = fields.count(row.get("iterations"), 0)
-            found.append(
-                Reading(variant=clock, method=clock, time_s=time_s, count=repetitions, calls_per_sample=calls, **common)
-            )
-        return found
+            with self._document.part(member, case):
+                if clock not in row:
+                    raise BadRecordError(f"it has no `{clock}`")
+                time_s = fields.seconds(row[clock], f"`{clock}`", exponent=unit.exponent)
+                yield Reading(
+                    variant=clock, method=clock, time_s=time_s, count=repetitions, calls_per_sample=calls, **common
+                )
 
     def _identity(self, row: Mapping[str, Any]) -> tuple[str, Role]:
         name = fields.name(row, "name")

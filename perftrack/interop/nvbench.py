@@ -90,7 +90,7 @@ def sessions(path: Path, notes: Notes, hints: Hints) -> Iterator[Session]:
         devices=devices,
         methods=_METHODS,
         readings=lambda: document.readings(
-            lambda record, member: _State(path, suite, benchmarks, devices, member).readings(record)
+            lambda record, member: _State(document, suite, benchmarks, devices, member).readings(record)
         ),
     )
 
@@ -126,9 +126,9 @@ class _State:
     """One state: a benchmark at one point of its axes on one device."""
 
     def __init__(
-        self, path: Path, suite: str, benchmarks: list[Any], devices: Mapping[str, Device], member: Member
+        self, document: Document, suite: str, benchmarks: list[Any], devices: Mapping[str, Device], member: Member
     ) -> None:
-        self._path = path
+        self._document = document
         self._suite = suite
         self._benchmarks = benchmarks
         self._devices = devices
@@ -149,12 +149,16 @@ class _State:
         }
         if row.get("is_skipped") in (True, 1):
             reason = fields.text(row, "skip_reason")
-            return [Reading(variant="gpu", method="gpu mean", status=Status.SKIPPED, message=reason, **common)]
+            yield Reading(variant="gpu", method="gpu mean", status=Status.SKIPPED, message=reason, **common)
+            return
         summaries = _summaries(row.get("summaries"))
-        found = [reading for clock in _CLOCKS if (reading := self._reading(clock, summaries, common))]
-        if not found:
+        tags = [next((tag for tag in clock.tags if tag in summaries), "") for clock in _CLOCKS]
+        if not any(tags):
             raise BadRecordError("its `summaries` hold no time that is known (`nv/cold/time/gpu/mean` …)")
-        return found
+        for clock, tag in zip(_CLOCKS, tags, strict=True):
+            if tag:
+                with self._document.part(self._member, common["case"]):
+                    yield self._reading(clock, tag, summaries, common)
 
     def _case(self, values: Mapping[str, Any]) -> str:
         at = self._member.path[1]
@@ -162,16 +166,13 @@ class _State:
         benchmark = self._benchmarks[index] if 0 <= index < len(self._benchmarks) else None
         name = fields.text(benchmark, "name") if isinstance(benchmark, dict) else ""
         if not name:
-            raise BadRecordError(f"benchmark {at} has no `name`")
+            raise BadRecordError(f"benchmark {fields.shown(at)} has no `name`")
         axes = ",".join(f"{axis}={_plain(value)}" for axis, value in sorted(values.items()))
         return fields.spelled(f"{name}[{axes}]" if axes else name)
 
     def _reading(
-        self, clock: _Clock, summaries: Mapping[str, Mapping[str, Any]], common: Mapping[str, Any]
-    ) -> Reading | None:
-        tag = next((tag for tag in clock.tags if tag in summaries), None)
-        if tag is None:
-            return None
+        self, clock: _Clock, tag: str, summaries: Mapping[str, Mapping[str, Any]], common: Mapping[str, Any]
+    ) -> Reading:
         statistic = "median" if tag.endswith("/median") else "mean"
         samples = self._samples(summaries.get(clock.raw, {}))
         size = _number(summaries.get(clock.size, {}).get("value"))
@@ -189,7 +190,7 @@ class _State:
         name = summary.get("filename")
         if not isinstance(name, str):
             return ()
-        folder = self._path.parent.resolve()
+        folder = self._document.path.parent.resolve()
         relative = Path(name.replace("\\", "/"))
         # older versions wrote it relative to where they ran
         for place in (folder / relative, folder / relative.parent.name / relative.name):

@@ -36,7 +36,7 @@ def sessions(path: Path, notes: Notes, hints: Hints) -> Iterator[Session]:
         origin=_origin(rest, machine),
         devices={_DEVICE: machines.named(hints.device) if hints.device and not (model or node) else device},
         methods=methods,
-        readings=lambda: document.readings(lambda record, member: _readings(record, member, hints, methods)),
+        readings=lambda: document.readings(lambda record, member: _readings(document, record, member, hints, methods)),
     )
 
 
@@ -75,7 +75,9 @@ def _method(record: Any) -> Method:
     return machines.host_clock(f"pytest-benchmark {fields.spelled(timer)}".strip())
 
 
-def _readings(record: Any, member: Member, hints: Hints, methods: dict[str, Method]) -> Iterable[Reading]:
+def _readings(
+    document: Document, record: Any, member: Member, hints: Hints, methods: dict[str, Method]
+) -> Iterable[Reading]:
     row = fields.table(record, "the record")
     stats = fields.table(row.get("stats"), "`stats`")
     file, separator, case = fields.name(row, "fullname" if "fullname" in row else "name").partition("::")
@@ -88,16 +90,17 @@ def _readings(record: Any, member: Member, hints: Hints, methods: dict[str, Meth
     found = "median" if "median" in stats else "mean"
     if found not in stats:
         raise BadRecordError("`stats` has neither `median` nor `mean`")
-    yield Reading(
-        suite=file,
-        case=case,
-        variant="time",
-        device=_DEVICE,
-        method=method.name,
-        record=member.number,
-        params=fields.scalars(fields.member(row, "params")),
-        time_s=fields.seconds(stats[found], f"`stats.{found}`"),
-        samples_s=fields.times(stats.get("data")),
-        count=fields.count(stats.get("rounds")),
-        calls_per_sample=fields.count(stats.get("iterations"), 0),
-    )
+    with document.part(member, case):
+        yield Reading(
+            suite=file,
+            case=case,
+            variant="time",
+            device=_DEVICE,
+            method=method.name,
+            record=member.number,
+            params=fields.scalars(fields.member(row, "params")),
+            time_s=fields.seconds(stats[found], f"`stats.{found}`"),
+            samples_s=fields.times(stats.get("data")),
+            count=fields.count(stats.get("rounds")),
+            calls_per_sample=fields.count(stats.get("iterations"), 0),
+        )

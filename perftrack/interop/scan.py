@@ -23,6 +23,8 @@ _TOKEN = re.compile(rb'[{}\[\]:,]|"|[^\s{}\[\]:,"]+')
 _NO_BRACKET = re.compile(rb'(?:[^"{}\[\]]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+', re.DOTALL)
 """Whole texts and everything that is neither bracket nor quote."""
 _INSIDE_STRING = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)
+_AFTER = re.compile(rb"[\s;]*")
+"""What may stand behind the document: a script's last semicolon."""
 _CLOSERS = {b"{": b"}", b"[": b"]"}
 
 Path = tuple[str | int, ...]
@@ -31,7 +33,7 @@ Pattern = tuple[str, ...]
 
 
 class TornError(Exception):
-    """The file's structure ends or breaks at `at`; what came before it has been handed out."""
+    """The file's structure ends, breaks or goes on at `at`; what came before it has been handed out."""
 
     def __init__(self, at: int, text: str) -> None:
         super().__init__(text)
@@ -97,14 +99,14 @@ class Scanner:
         self._count = 0
 
     def members(self) -> Iterator[Member]:
-        """The records, in order. TornError where the structure ends too soon or breaks."""
+        """The records, in order. TornError where the structure ends too soon, breaks, or something follows it."""
         self._chunks.skip_assignment()
         while True:
             token, at = self._next_token()
             if token in (b"}", b"]"):
                 self._close(token, at)
                 if not self._stack:
-                    return
+                    return self._end()
             elif token in (b",", b":"):
                 self._separate(token)
             elif self._stack and self._stack[-1].awaits_key:
@@ -119,7 +121,7 @@ class Scanner:
             else:
                 self._rest += self._whole(token)
                 if not self._stack:
-                    return
+                    return self._end()
 
     def rest(self) -> Any:
         """Everything but the records, as values, whatever was still open closed; None where that is no JSON."""
@@ -163,6 +165,19 @@ class Scanner:
             raise TornError(at, f"`{token.decode()}` closes nothing: the file cannot be read from here on")
         self._stack.pop()
         self._rest += token
+
+    def _end(self) -> None:
+        chunks = self._chunks
+        while True:
+            found = _AFTER.match(chunks.data, chunks.at)
+            chunks.at = found.end() if found else chunks.at
+            if chunks.at < len(chunks.data):
+                raise TornError(
+                    chunks.offset + chunks.at,
+                    "the document ends before this, and the rest is not read: give a file of its own",
+                )
+            if not chunks.more():
+                return
 
     def _next_token(self) -> tuple[bytes, int]:
         chunks = self._chunks

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from perftrack.errors import PerftrackError, UsageError
+from perftrack.interop import fields
 from perftrack.interop.assemble import Assembled, assemble
 from perftrack.interop.document import Hints
 from perftrack.interop.formats import sessions
@@ -87,7 +88,7 @@ def import_files(request: Request, store: Store, *, head: Revision | None = None
     importer = _Importer(request, store, head)
     reports: list[FileReport] = []
     for path in request.files:
-        report = FileReport(file=path, notes=Notes(path.name))
+        report = FileReport(file=path, notes=Notes(fields.spelled(path.name)))
         try:
             importer.read(path, report)
         except UsageError as error:
@@ -139,7 +140,7 @@ class _Importer:
             repo=self._repo(session.origin),
             head=self._head or self._revision(session, path, measured_us),
             base=None,
-            base_note=f"imported from {path.name} ({session.format})",
+            base_note=f"imported from {fields.spelled(path.name)} ({session.format})",
             options=RunOptions(
                 rounds=1, confirm_rounds=0, suite_paths=(), methods={first.case.backend: first.answers[0][1]}
             ),
@@ -232,7 +233,7 @@ def _no_commit(session: Session, path: Path, measured_us: int) -> Revision:
         parent=None,
         position=None,
         committed_us=measured_us,
-        subject=f"{path.name} names no commit",
+        subject=f"{fields.spelled(path.name)} names no commit",
     )
 
 

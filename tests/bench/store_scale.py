@@ -7,6 +7,7 @@ this run on this machine. A row is one variant of one case at one commit, with e
 import argparse
 import os
 import platform
+import shutil
 import sys
 import tempfile
 import warnings
@@ -23,6 +24,8 @@ from store_lines import Table, say, seconds
 from perftrack.store import Store
 
 SMALL = 1_000_000
+FEW = 100_000
+"""Below this the writes are brief too: such a run shows that every line is there, not how fast anything is."""
 
 
 class Files:
@@ -32,12 +35,16 @@ class Files:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._template = folder / "template.db"
+        for old in folder.glob("template.db*"):
+            old.unlink()
+        Store.open(str(self._template)).close()
 
     def new(self, name: str) -> str:
         path = self._folder / f"{name}.db"
         for old in self._folder.glob(f"{name}.db*"):
             old.unlink()
-        return str(path)
+        return str(shutil.copy(self._template, path))
 
     def filled(self, commits: int) -> str:
         path = self._folder / f"filled-{commits}.db"
@@ -69,9 +76,12 @@ class Server:
                 connection.execute(f"ALTER SYSTEM SET {name} = '{value}'")
         self._server.stop()
         self._server.start()
+        url = new_database(self._server.get_uri())
+        Store.open(url).close()
+        self._template = _name(url)
 
     def new(self, _: str) -> str:
-        return new_database(self._server.get_uri())
+        return new_database(self._server.get_uri(), self._template)
 
     def filled(self, commits: int) -> str:
         name = f"filled_{commits}"
@@ -84,18 +94,23 @@ class Server:
             source = store_fill.Commits(store_fill.dimensions(store, commits + 10))
         store_fill.fill_postgresql(part, source, commits)
         with self._connect() as connection:
-            made = part.rpartition("?")[0].rpartition("/")[2]
-            connection.execute(f"ALTER DATABASE {made} RENAME TO {name}")
+            connection.execute(f"ALTER DATABASE {_name(part)} RENAME TO {name}")
         return url
 
     def close(self) -> None:
         self._server.cleanup()
 
 
+def _name(url: str) -> str:
+    """Of the database."""
+    return url.rpartition("?")[0].rpartition("/")[2]
+
+
 def bench(table: Table, on: Files | Server, rows: int) -> None:
     engine = on.engine
-    store_writes.measure(table, engine, on.new)
-    commits = -(-rows // store_fill.SERIES)
+    effort = store_writes.BRIEF if rows < FEW else store_writes.FULL
+    store_writes.measure(table, engine, on.new, effort)
+    commits = max(2, -(-rows // store_fill.SERIES))  # the newest are compared with others
     small = min(commits, -(-SMALL // store_fill.SERIES))
     spent = seconds(lambda: on.filled(commits))
     url, count = on.filled(commits), commits * store_fill.SERIES
@@ -111,7 +126,7 @@ def bench(table: Table, on: Files | Server, rows: int) -> None:
             what = f"{name}, of that at {small * store_fill.SERIES} rows"
             table.most(engine, what, after[at] / before[at], 3)
     with Store.open(url) as store:
-        taken = store_writes.append(store, commits)
+        taken = store_writes.append(store, commits, effort)
     what = f"one more commit of {store_fill.SERIES} rows"
     table.most(engine, what, taken, 0.3 if engine == "sqlite" else 0.2, "s")
 

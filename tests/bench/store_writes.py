@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from store_fill import COLUMNS, SERIES, Commits, build, dimensions
@@ -25,10 +25,24 @@ Make = Callable[[str], str]
 """A name → the address of a new, empty database."""
 
 
-def measure(table: Table, engine: str, make: Make) -> None:
-    _tuples(table, engine, make)
-    _submit(table, engine, make)
-    _producers(table, engine, make)
+class Effort(NamedTuple):
+    """How much is written for each figure."""
+
+    turns: int
+    """Of those that write whole commits; submitting takes three quarters of these."""
+    batches: int
+    """Of each producer, at most 80."""
+
+
+FULL = Effort(12, 80)
+BRIEF = Effort(1, 4)
+"""Enough to see that everything is done and nothing is lost, and too little for a time that says something."""
+
+
+def measure(table: Table, engine: str, make: Make, effort: Effort) -> None:
+    _tuples(table, engine, make, effort.turns)
+    _submit(table, engine, make, max(1, effort.turns * 3 // 4))
+    _producers(table, engine, make, effort.batches)
 
 
 def _raw(store: Store) -> Any:
@@ -64,14 +78,14 @@ def _batches(engine: str, raw: Any, statement: str, batches: Any) -> None:
             raw.commit()
 
 
-def _tuples(table: Table, engine: str, make: Make) -> None:
+def _tuples(table: Table, engine: str, make: Make, turns: int) -> None:
     with Store.open(make("tuples")) as store, closing(_raw(store)) as raw:
         source = Commits(dimensions(store, COMMITS))
         numbers = itertools.count(1)
         statement = _statement(engine, "result", COLUMNS)
         ours: list[float] = []
         bare: list[float] = []
-        for _ in range(12):  # they take turns
+        for _ in range(turns):  # they take turns
             mapped = [[dict(zip(COLUMNS, row, strict=True)) for row in part] for part in _thousands(source, numbers)]
             ours.append(seconds(lambda batches=mapped: _insert(store, batches)))
             ready = _thousands(source, numbers)
@@ -79,7 +93,7 @@ def _tuples(table: Table, engine: str, make: Make) -> None:
         ours_s = median(ours)
         table.least(engine, "ready rows, 1000 a commit, of the bare driver", median(bare) / ours_s, 0.80)
         if engine == "postgresql":
-            copy_s = _copies(raw, source, numbers)
+            copy_s = _copies(raw, source, numbers, min(5, turns))
             table.least(engine, "ready rows, of the server's binary COPY", copy_s / ours_s, 0.5)
         say(f"        {engine}: {SERIES / ours_s:.0f} ready rows a second")
 
@@ -95,7 +109,7 @@ def _insert(store: Store, batches: list[list[dict[str, Any]]]) -> None:
         store._door.write(lambda connection, batch=batch: insert(connection, schema.result, batch, tail=_NEW))
 
 
-def _copies(raw: Any, source: Commits, numbers: Iterator[int]) -> float:
+def _copies(raw: Any, source: Commits, numbers: Iterator[int], turns: int) -> float:
     def copy(parts: list[bytes]) -> None:
         with (
             raw.cursor() as cursor,
@@ -104,7 +118,7 @@ def _copies(raw: Any, source: Commits, numbers: Iterator[int]) -> float:
             to.write(b"PGCOPY\n\xff\r\n\0" + bytes(8) + b"".join(parts) + b"\xff\xff")
         raw.commit()
 
-    return sorted(seconds(lambda: copy(list(source.binary(next(numbers))))) for _ in range(5))[2]
+    return median(seconds(lambda: copy(list(source.binary(next(numbers))))) for _ in range(turns))
 
 
 def _jobs(first: int) -> list[FinishedJob]:
@@ -140,7 +154,7 @@ def _answer(variant: str, key: str) -> Summary:
     return build.summary(variant=variant, case_key=key, suite="imported", **values)
 
 
-def _submit(table: Table, engine: str, make: Make) -> None:
+def _submit(table: Table, engine: str, make: Make, turns: int) -> None:
     """Structs, checked and looked up, against the rows that this leaves, given to the driver; and the same once more.
 
     A batch is one transaction of the bare driver, with every row of every table that the batch has brought.
@@ -153,7 +167,7 @@ def _submit(table: Table, engine: str, make: Make) -> None:
         store.begin_run(build.run())
         there = _contents(store)
         _write_rows(engine, raw, there)
-        for turn in range(9):  # they take turns
+        for turn in range(turns):  # they take turns
             jobs = _jobs(turn * _JOBS)
             first.append(seconds(lambda jobs=jobs: store.add_finished(uid, jobs)))
             again.append(seconds(lambda jobs=jobs: store.add_finished(uid, jobs)))
@@ -201,17 +215,17 @@ def _write_rows(engine: str, raw: Any, written: dict[str, list[tuple[Any, ...]]]
     raw.execute("COMMIT") if engine == "sqlite" else raw.commit()
 
 
-def _producers(table: Table, engine: str, make: Make) -> None:
+def _producers(table: Table, engine: str, make: Make, batches: int) -> None:
     """Eight processes, each with batches of 100 rows, whose keys overlap on PostgreSQL."""
     with Store.open(make("producers")) as store:
         of = dimensions(store, 80)
-        context = multiprocessing.get_context("spawn")
+        context = multiprocessing.get_context("fork")  # what they import takes longer than what they do
         gate = context.Barrier(9)
         answers = context.Queue()
         queue = context.Queue(32) if engine == "sqlite" else None
         url = store._door.address.url.render_as_string(hide_password=False)
         workers = [
-            context.Process(target=_produce, args=(engine, url, of, number, gate, queue, answers))
+            context.Process(target=_produce, args=(engine, url, of, number, batches, gate, queue, answers))
             for number in range(8)
         ]
         for worker in workers:
@@ -219,7 +233,7 @@ def _producers(table: Table, engine: str, make: Make) -> None:
         gate.wait()
         start = time.perf_counter()
         if queue is not None:
-            for _ in range(8 * 80):
+            for _ in range(8 * batches):
                 batch = queue.get()
                 store._door.write(lambda c, batch=batch: insert_tuples(c, schema.result, COLUMNS, batch, tail=_NEW))
         said = [answers.get() for _ in workers]
@@ -227,21 +241,21 @@ def _producers(table: Table, engine: str, make: Make) -> None:
         for worker in workers:
             worker.join()
         rows_there = store.read(lambda c: c.execute(sa.select(sa.func.count()).select_from(schema.result)).scalar_one())
-        expected = 8 * 8000 if engine == "sqlite" else 8000
+        expected = (8 if engine == "sqlite" else 1) * batches * 100
         table.most(engine, "8 producers, batches of 100: rows lost", expected - rows_there, 0)
         table.most(engine, "8 producers, batches of 100: errors", sum(said), 0, note="keys overlap" * (queue is None))
         if queue is not None:
             raw = _raw(store)
             # as many rows in the same order, of further commits
-            parts = [part for number in range(8) for part in _parts(of, number, 17 + 2 * number)]
+            parts = [part for number in range(8) for part in _parts(of, number, 17 + 2 * number, batches)]
             bare = seconds(lambda: _batches(engine, raw, _statement(engine, "result", COLUMNS), parts))
             raw.close()
             table.least(engine, "8 producers through one writer, of one bare writer", bare / spent, 0.60)
 
 
-def _produce(engine: str, url: str, of: Any, number: int, gate: Any, queue: Any, answers: Any) -> None:
+def _produce(engine: str, url: str, of: Any, number: int, batches: int, gate: Any, queue: Any, answers: Any) -> None:
     errors = 0
-    parts = _parts(of, number, 1 + 2 * number if engine == "sqlite" else 1)
+    parts = _parts(of, number, 1 + 2 * number if engine == "sqlite" else 1, batches)
     if engine == "sqlite":
         gate.wait()
         for part in parts:
@@ -257,20 +271,20 @@ def _produce(engine: str, url: str, of: Any, number: int, gate: Any, queue: Any,
     answers.put(errors)
 
 
-def _parts(of: Any, number: int, first: int) -> list[list[tuple[Any, ...]]]:
+def _parts(of: Any, number: int, first: int, batches: int) -> list[list[tuple[Any, ...]]]:
     """Batches of two commits, in an order of this number's own."""
     source = Commits(of, seed=number)
-    made = [row for commit in range(first, first + 2) for row in source.rows(commit)][:8000]
-    parts = [made[at : at + 100] for at in range(0, 8000, 100)]
+    made = [row for commit in range(first, first + 2) for row in source.rows(commit)]
+    parts = [made[at : at + 100] for at in range(0, batches * 100, 100)]
     random.Random(number).shuffle(parts)  # noqa: S311 (an order, not a secret)
     return parts
 
 
-def append(store: Store, commits: int) -> float:
+def append(store: Store, commits: int, effort: Effort) -> float:
     """Seconds of a further commit, sorted by key, in one transaction; each is taken away again."""
     source = Commits(dimensions(store, 0))
     taken: list[float] = []
-    for commit in range(commits + 1, commits + 8):
+    for commit in range(commits + 1, commits + 1 + min(7, effort.turns)):
         batch = [dict(zip(COLUMNS, row, strict=True)) for row in source.rows(commit)]
         taken.append(
             seconds(lambda batch=batch: store._door.write(lambda c: insert(c, schema.result, batch, tail=_NEW)))

@@ -1,6 +1,7 @@
 """`perftrack import` and `perftrack export` as users type them."""
 
 import json
+import os
 
 import pytest
 from click.testing import CliRunner
@@ -52,6 +53,12 @@ def test_one_bad_file_among_several_ends_with_2(run, write):
     assert done.return_value == 2
     assert "bad.txt cannot be told: give --format" in done.stderr
     assert "good.json: 1 result " in done.stdout
+
+
+def test_a_file_name_that_is_no_utf_8_is_printed(run, write):
+    done = run("import", write(pytest_file(pytest_record("a")), os.fsdecode(b"caf\xe9.json")))
+    assert done.return_value == 0
+    assert "/caf\ufffd.json: 1 result of " in done.stdout
 
 
 def test_a_format_can_be_named(run, write):

@@ -1,6 +1,7 @@
 """What real folders hold: other line ends, marks, blank lines, doubles, odd names, broken and torn files."""
 
 import json
+import os
 
 import pytest
 from interop_builders import (
@@ -95,6 +96,7 @@ def test_a_bad_value_is_reported_with_its_place_and_the_rest_goes_in(load, times
     (problem,) = report.notes.bad
     at = text.index('{"group": null, "name": "bad"')
     assert problem.place == f"results.json, record 2, byte {at}"
+    assert problem.text.startswith("bad: ")
     assert said in problem.text
     assert times() == {"a": 2e-6, "c": 2e-6}
 
@@ -157,6 +159,20 @@ def test_of_a_torn_file_everything_before_the_tear_goes_in(load, store, document
     assert store.runs()[0].run.problems[-1:] in ((str(problem),), ())
 
 
+@pytest.mark.parametrize("name", ["results.json", "data.js"])
+def test_a_second_document_in_the_file_is_reported_and_the_first_goes_in(load, store, name):
+    content = {"results.json": pytest_file(pytest_record("a"), pytest_record("b"))}.get(name)
+    content = content or action_data(*(action_entry({"name": x, "unit": "ns", "value": 5}) for x in "ab"))
+    text = ("window.BENCHMARK_DATA = " if name == "data.js" else "") + json.dumps(content)
+    report = load(f"{text}\n{json.dumps(content)}\n", name)
+    (problem,) = report.notes.bad
+    assert str(problem) == (
+        f"{name}, byte {len(text) + 1}: the document ends before this, and the rest is not read: give a file of its own"
+    )
+    assert {case.key for entry in store.runs() for case in store.load_run(entry.run.uid).cases} == {"a", "b"}
+    assert load(f"{text};\n", name).notes.bad == []
+
+
 def test_a_torn_number_is_not_a_smaller_number(load, times):
     text = json.dumps(asv_file(1, results={"time_a": 1.5, "time_b": 0.1528}, result_columns=None))
     load(text[: text.index("0.1528") + 4])
@@ -186,6 +202,35 @@ def test_bytes_that_are_no_utf_8_are_spelled(load, times):
     content = json.dumps(google_file(google_record("caf?", cpu_time=0))).encode().replace(b"?", b"\xe9")
     load(content)
     assert list(times()) == ["caf\\udce9"]
+
+
+def test_one_bad_time_of_a_record_keeps_no_other_from_going_in(load, stored):
+    asv = asv_file(results={"b.time_it": [[0.1, 0.2, 0.0, 0.4], [["1", "2"], ["x", "y"]]]})
+    google = google_file(google_record("g1", cpu_time=-1), google_record("g2", real_time="x"))
+    bencher = {
+        "u": {"build-time": {"value": 0}, "latency": {"value": 5}},
+        "v": {"latency": 5, "build-time": {"value": 2}},
+    }
+    nvbench = nvbench_file(nvbench_state(cold_time_gpu_mean=0, cold_time_cpu_mean=2e-3, batch_time_gpu_mean=1e-3))
+    said = [[one.text for one in load(content).notes.bad] for content in (asv, google, bencher, nvbench)]
+    no_time = "is {}, which is no time: it must be above 0 and finite".format
+    assert said == [
+        [f"time_it[param1=2,param2=x]: `result` {no_time('0.0')}"],
+        [f"g1: `cpu_time` {no_time('-1')}", 'g2: `real_time` is "x", not a number'],
+        [f"u: `build-time.value` {no_time('0')}", "v: `latency` is 5, not an object"],
+        [f"copy[N=1024,T=F32]: `nv/cold/time/gpu/mean` {no_time('0')}"],
+    ]
+    assert {(case, variant): one.time_s for (_, case, variant), one in stored().items()} == {
+        ("time_it[param1=1,param2=x]", "time"): 0.1,
+        ("time_it[param1=1,param2=y]", "time"): 0.2,
+        ("time_it[param1=2,param2=y]", "time"): 0.4,
+        ("g1", "real_time"): 2.15e-7,
+        ("g2", "cpu_time"): 2.135e-7,
+        ("u", "latency"): 5e-9,
+        ("v", "build-time"): 2.0,
+        ("copy[N=1024,T=F32]", "cpu"): 2e-3,
+        ("copy[N=1024,T=F32]", "batch"): 1e-3,
+    }
 
 
 def test_the_same_name_again_is_a_repetition(load, stored):
@@ -235,6 +280,23 @@ def test_too_large_a_file_is_refused_before_it_is_read(load, tmp_path):
         file.truncate(5 * 2**30)
     with pytest.raises(UsageError, match=r"has 5\.0 GiB; at most 4 GiB"):
         load(path)
+
+
+def test_a_file_name_that_is_no_utf_8_is_spelled(store, write, tmp_path):
+    bare, bad = {"t": {"latency": {"value": 5}}}, pytest_file(pytest_record("a"), 5)
+    odd = [write(content, os.fsdecode(name)) for content, name in ((bare, b"caf\xe9.json"), (bad, b"\xff\n.json"))]
+    report = import_files(Request(start=tmp_path, files=(*odd, write(TEXT, "last.json"))), store)
+    assert [one.error for one in report.files] == ["", "", ""]
+    assert report.exit_code == 4
+    runs = [store.load_run(one.runs[0]).run for one in report.files]
+    assert runs[0].head.subject == r"caf\udce9.json names no commit"
+    assert [run.base_note for run in runs] == [
+        r"imported from caf\udce9.json (bencher)",
+        r"imported from \udcff\n.json (pytest-benchmark)",
+        "imported from last.json (pytest-benchmark)",
+    ]
+    (problem,) = runs[1].problems
+    assert problem.startswith(r"\udcff\n.json, record 2, byte ")
 
 
 def test_a_file_that_cannot_be_read_keeps_no_other_from_being_read(store, write, tmp_path, times):

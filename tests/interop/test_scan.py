@@ -92,6 +92,19 @@ def test_a_bracket_that_closes_nothing_is_named_by_its_byte(monkeypatch):
     assert (torn.at, str(torn)) == (data.index(b"1]") + 1, "`]` closes nothing in it")
 
 
+@pytest.mark.parametrize("chunk", [1, 7, 2**20])
+@pytest.mark.parametrize("between", [b"", b" ;\r\n\t", b"\n" * 300])
+def test_what_follows_the_document_is_a_tear_at_its_first_byte(chunk, between, monkeypatch):
+    first = b'{"benchmarks": [{"a": 1}]}' + between
+    for more in (b'{"benchmarks": [{"a": 2}]}', b"]", b"x", b"\0"):
+        found, rest, torn = pieces(first + more, (("benchmarks",),), chunk, monkeypatch)
+        assert [one.decode() for one in found] == [{"a": 1}]
+        assert rest == {"benchmarks": []}
+        assert torn is not None
+        assert torn.at == len(first)
+    assert pieces(first, (("benchmarks",),), chunk, monkeypatch)[2] is None
+
+
 def test_too_large_a_record_is_left_out_and_the_next_one_read(monkeypatch):
     monkeypatch.setattr(source, "CHUNK_BYTES", 64)
     data = b'{"benchmarks": [{"a": "%b"}, [%b 0], {"a": 2}]}' % (b"x" * 5000, b"7," * 3000)

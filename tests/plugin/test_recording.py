@@ -95,6 +95,23 @@ def test_results_that_could_not_be_stored_stay_in_a_file(run_pytest, project, tm
     assert len(kept["benchmarks"]) == 2
 
 
+def test_a_session_of_which_nothing_could_be_stored_fails(run_pytest, project, tmp_path):
+    coarse = """
+import pytest
+
+
+@pytest.mark.benchmark(timer=lambda: 0.0)
+def test_coarse(benchmark):
+    benchmark.pedantic(len, args=("",), rounds=3)
+"""
+    project.write({"test_speed.py": coarse})
+    done = run_pytest("--benchmark-only", f"--perftrack={tmp_path / 'perf.db'}")
+    assert done.returncode == 3, done.stdout
+    assert "NOT STORED: no result could be read" in done.stdout
+    assert "not stored: test_coarse: `stats.median` is 0.0, which is no time" in done.stdout
+    assert "nothing stored" not in done.stdout
+
+
 def test_tests_are_no_database(run_pytest):
     done = run_pytest("--perftrack", "test_speed.py")
     assert done.returncode == 4
