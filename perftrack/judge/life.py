@@ -60,11 +60,14 @@ class Sighting(msgspec.Struct, frozen=True, kw_only=True):
     """That run's."""
     segment: tuple[int, int] | None = None
     """Environment and method of the base's side; None where it has no time."""
+    today: str = ""
+    """The key that its case has now; empty where that is the run's."""
 
     @property
     def case(self) -> CaseId:
-        """Which case it is about."""
-        return case_of(self.finding)
+        """Which case it is about, by its name of today."""
+        case = case_of(self.finding)
+        return case._replace(case_key=self.today) if self.today else case
 
     @property
     def order(self) -> tuple[bool, int, int, int]:
