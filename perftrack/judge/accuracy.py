@@ -9,6 +9,7 @@ in a round and other data in the next, so nothing is random but the order of ato
 needs no test of significance and no fresh rounds.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 
 from perftrack.judge.rounds import Round
@@ -34,6 +35,9 @@ FLOOR = 0.25
 """Units of round-off below which an error is no news, whatever it was before: rounding normal or uniform data once
 gives 0.38 to 0.43, so that less means an output that is exact but for a few elements."""
 
+_VALUE = re.compile(r"=(\w+)(?=[,\]])")
+"""The value of an axis in the key of a case."""
+
 _Errors = tuple[float, float]
 """(at head, at base)."""
 
@@ -54,22 +58,36 @@ def floor_of(case: Case) -> float:
     An output's dtype is not known here. Without any dtype among the axes float32 is assumed, which is what the
     generator of inputs draws unless it is told otherwise.
     """
-    known = [UNIT_ROUND_OFF[value] for value in case.params.values() if value in UNIT_ROUND_OFF]
-    return FLOOR * min(known, default=UNIT_ROUND_OFF["float32"])
+    return _floor(case.params.values())
+
+
+def floor_of_key(case_key: str) -> float:
+    """The same by the key of a case, which names the values of all its axes."""
+    return _floor(_VALUE.findall(case_key))
 
 
 def decide(pairs: Sequence[_Errors], floor: float) -> Accuracy:
     """Less or more accurate where every round says so; swapping head and base mirrors the answer."""
-    if pairs and all(_grew(head, base, floor) for head, base in pairs):
+    if pairs and all(grew(head, base, floor) for head, base in pairs):
         return Accuracy.LESS
-    if pairs and all(_grew(base, head, floor) for head, base in pairs):
+    if pairs and all(grew(base, head, floor) for head, base in pairs):
         return Accuracy.MORE
     return Accuracy.NONE
 
 
-def _grew(after: float, before: float, floor: float) -> bool:
+def grew(after: float, before: float, floor: float) -> bool:
     """An error of exactly 0 before is the least there can be: then the floor alone decides."""
     return after > floor and after >= FACTOR * before
+
+
+def times(after: float, before: float, floor: float) -> float:
+    """How many times the error; what is below the floor, and 0 above all, counts as the floor."""
+    return max(after, floor) / max(before, floor)
+
+
+def _floor(values: Iterable[object]) -> float:
+    known = [UNIT_ROUND_OFF[value] for value in values if isinstance(value, str) and value in UNIT_ROUND_OFF]
+    return FLOOR * min(known, default=UNIT_ROUND_OFF["float32"])
 
 
 def _error(part: Round, measurement: Measurement | None) -> float | None:

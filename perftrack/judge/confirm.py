@@ -15,6 +15,11 @@ A slowdown is confirmed where the fresh rounds
   (alignment, placement) that each side of each process draws anew: if the two modes are equally likely, five
   rounds all favour one side with chance 1/1000 and no spread at all to warn of it; eight do with 1/8000.
 
+What failed or was wrong is measured again once: where it still is, it is confirmed, even if a round of either look was
+right. What is fine then is measured as often as a suspected slowdown, and one bad round confirms it; data differ from
+round to round, so a kernel that is wrong for some of them shows. Where none is bad it is `flaky`, which leaves the run
+incomplete: a side that is bad once in eight rounds is not told from one that is bad as often and was lucky.
+
 It is sequential: what is the same after `EARLY_ROUNDS` fresh ones stops there, and stays in the family that the rest is
 corrected for. A slowdown is never clear before the last round: that is what the guard against two modes needs.
 
@@ -30,7 +35,7 @@ from collections.abc import Collection, Iterable, Sequence
 import msgspec
 
 from perftrack import stats
-from perftrack.judge.value import Finding, Interval, spell
+from perftrack.judge.value import FLAKY, Finding, Interval, spell
 from perftrack.model import Accuracy, Cause, Verdict
 
 FAMILY_ALPHA = 0.01
@@ -102,10 +107,11 @@ def _settle(first: Finding, second: Finding, *, significant: bool) -> Finding:
         note = f"not confirmed: the fresh rounds gave no answer ({second.message or second.verdict.value})"
         return msgspec.structs.replace(first, message="; ".join(filter(None, (first.message, note))))
     if second.verdict in _BROKEN:
-        return msgspec.structs.replace(second, confirmed=first.verdict in _BROKEN)
+        return _broken(first, second)
     if first.verdict in _BROKEN:
-        note = f"flaky: {first.verdict.value} in the first look ({first.message}), fine in {second.rounds} fresh rounds"
-        return msgspec.structs.replace(second, verdict=Verdict.AMBIGUOUS, message=note)
+        note = f"{FLAKY}: {first.verdict.value} in the first look ({first.message}), fine in "
+        note += f"{second.rounds} fresh round{'s' if second.rounds > 1 else ''}"
+        return msgspec.structs.replace(second, verdict=Verdict.AMBIGUOUS, message=note, cause=Cause.NONE)
     if second.verdict not in _MOVED:
         return _cleared(first, second)
     if significant and _agree(first.ratios, second.ratios):
@@ -113,6 +119,18 @@ def _settle(first: Finding, second: Finding, *, significant: bool) -> Finding:
         return msgspec.structs.replace(second, confirmed=True, change=change)
     why = "not beyond chance among this run's suspects" if not significant else "the first rounds disagree"
     return _cleared(first, msgspec.structs.replace(second, verdict=Verdict.AMBIGUOUS), why)
+
+
+def _broken(first: Finding, second: Finding) -> Finding:
+    """Broken in fresh rounds; that it was right in others of either look is said, and counted in its rounds."""
+    right = first.rounds + second.rounds
+    note = f"{FLAKY}, fine in {right} other round{'s' if right > 1 else ''}" if right else ""
+    return msgspec.structs.replace(
+        second,
+        confirmed=first.verdict in _BROKEN,
+        rounds=right,
+        message="; ".join(filter(None, (second.message, note))),
+    )
 
 
 def _with_accuracy(settled: Finding, *looks: Finding) -> Finding:

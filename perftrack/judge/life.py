@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from perftrack.judge.accuracy import FACTOR
+from perftrack.judge.accuracy import FACTOR, floor_of_key, times
 from perftrack.judge.value import Finding, spell
 from perftrack.model import Accuracy, Revision
 
@@ -60,11 +60,14 @@ class Sighting(msgspec.Struct, frozen=True, kw_only=True):
     """That run's."""
     segment: tuple[int, int] | None = None
     """Environment and method of the base's side; None where it has no time."""
+    today: str = ""
+    """The key that its case has now; empty where that is the run's."""
 
     @property
     def case(self) -> CaseId:
-        """Which case it is about."""
-        return case_of(self.finding)
+        """Which case it is about, by its name of today."""
+        case = case_of(self.finding)
+        return case._replace(case_key=self.today) if self.today else case
 
     @property
     def order(self) -> tuple[bool, int, int, int]:
@@ -115,6 +118,11 @@ class Regression(msgspec.Struct, frozen=True, kw_only=True):
         seen = self.of(case)
         return bool(seen) and not seen[-1].gone
 
+    def right_rounds(self, case: CaseId) -> int:
+        """In how many rounds a case that fails or is wrong was right where it was seen: above 0 it comes and goes."""
+        there = [one.finding.rounds for one in self.of(case) if not one.gone]
+        return max(there, default=0) if self.kind in (Kind.FAILED, Kind.WRONG) else 0
+
     def level(self, case: CaseId) -> float:
         """How large it was when it was last there; 1 where it has no size."""
         return next((one.level for one in reversed(self.of(case)) if one.level and not one.gone), 1.0)
@@ -142,11 +150,14 @@ def kinds(finding: Finding) -> list[Kind]:
 
 
 def level_of(kind: Kind, finding: Finding) -> float | None:
-    """How large it is: the time, or the error, at head ÷ that at base; None where there is no such ratio."""
+    """How large it is: the time, or the error, at head ÷ that at base; None where there is no such ratio.
+
+    An error below the floor at which one is news counts as that, so that the loss of an exact result has a size too.
+    """
     if kind is Kind.SLOWER:
         return finding.change.point if finding.change else None
-    if kind is Kind.LESS_ACCURATE and finding.error_head and finding.error_base:
-        return finding.error_head / finding.error_base
+    if kind is Kind.LESS_ACCURATE and finding.error_head is not None and finding.error_base is not None:
+        return times(finding.error_head, finding.error_base, floor_of_key(finding.case_key))
     return None
 
 

@@ -4,13 +4,17 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from perftrack.judge.accuracy import FACTOR
+from perftrack.judge.accuracy import floor_of_key, grew
 from perftrack.judge.life import CaseId, Kind, Regression, Sighting, bounds, case_of, kinds, level_of, place, tolerance
 from perftrack.judge.value import Finding
 from perftrack.model import Revision, Verdict
 
 _AS_GOOD = (Verdict.SAME, Verdict.FASTER)
 _UNANSWERED = (Verdict.MISSING, Verdict.UNSTABLE, Verdict.FAILED, Verdict.WRONG)
+
+_ROUNDS_WITHOUT = 3
+"""Nothing bad in n rounds bounds its rate by 3 ÷ n at 95 % (the rule of three). What was bad at least once beside r
+right rounds has a rate of 1 ÷ (r + 1) or more, so that 3 (r + 1) rounds without it tell that it is gone."""
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,7 +62,8 @@ def attribute(finding: Finding, kind: Kind, regressions: Sequence[Regression], l
     """Which regressions a finding shows: the known ones of the commits compared as far as they explain it, else head's.
 
     Levels multiply. What the known ones leave over is the head's where the head is known to have one of its own, or
-    the newest one's, which has worsened then. Where head cannot be where it began, nothing new is.
+    the newest one's, which has worsened then. Where head cannot be where it began, nothing new is. What is broken in
+    some rounds only is a known one of that sort which base has, too, if there is one: base was lucky.
     """
     case, level = case_of(finding), level_of(kind, finding)
     mine = [one for one in regressions if (one.device_class, one.kind) == (finding.device_class, kind)]
@@ -66,7 +71,9 @@ def attribute(finding: Finding, kind: Kind, regressions: Sequence[Regression], l
     known = [
         one
         for one in mine
-        if one is not here and case in one.cases() and (one.found.sha in line.inside or line.narrows(one))
+        if one is not here
+        and case in one.cases()
+        and (one.found.sha in line.inside or line.narrows(one) or _comes_and_goes(one, finding, line))
     ]
     known.sort(key=lambda one: (place(one.found), one.id))
     rest = level
@@ -94,21 +101,24 @@ def is_gone(
 ) -> bool:
     """Whether a later run shows a case of a regression back at the level before it, or better.
 
-    What crashed or was wrong has to run and be right; a lost accuracy has to come back; a slowdown: `_as_fast`. A case
-    that is no longer declared has nothing wrong with it. `added`: what the regression and those after it, which the
-    run's base has, add to the time, as a ratio.
+    What crashed or was wrong has to run and be right; where it comes and goes, in so many rounds that it would have
+    been seen. A lost accuracy has to come back, or below the floor; a slowdown: `_as_fast`. A case that is no longer
+    declared has nothing wrong with it. `added`: what the regression and those after it, which the run's base has, add
+    to the time, as a ratio.
     """
     if finding.verdict is Verdict.REMOVED:
         return True
-    first = next((one for one in regression.of(case_of(finding)) if not one.gone), None)
-    if first is None or finding.verdict in _UNANSWERED:
+    case = case_of(finding)
+    first = next((one for one in regression.of(case) if not one.gone), None)
+    if first is None or finding.flaky or finding.verdict in _UNANSWERED:
         return False
     if regression.kind is Kind.SLOWER:
         return finding.verdict in _AS_GOOD and _as_fast(regression, first, finding, line, segment, added=added)
     if regression.kind is Kind.LESS_ACCURATE:
         before, error = first.finding.error_base, finding.error_head
-        return before is not None and error is not None and (error < FACTOR * before or error == 0)
-    return finding.head_s is not None
+        return before is not None and error is not None and not grew(error, before, floor_of_key(case.case_key))
+    right = regression.right_rounds(case)
+    return finding.head_s is not None and (not right or finding.rounds >= _ROUNDS_WITHOUT * (right + 1))
 
 
 def _as_fast(
@@ -192,6 +202,13 @@ def _added(regression: Regression, case: CaseId, known: Iterable[Regression], li
         if later and one.found.sha not in line.inside:
             added *= one.level(case)
     return added
+
+
+def _comes_and_goes(regression: Regression, finding: Finding, line: Line) -> bool:
+    """Whether base has a regression that is seen in some rounds only, as this finding is."""
+    case = case_of(finding)
+    behind = regression.found.sha in line.behind and regression.found.sha != line.head.sha
+    return behind and finding.rounds > 0 and regression.right_rounds(case) > 0 and regression.has(case)
 
 
 def _same(one: Revision | None, other: Revision | None) -> bool:

@@ -4,6 +4,9 @@ import msgspec
 
 from perftrack.model import Accuracy, Cause, Resources, Status, Verdict
 
+FLAKY = "flaky"
+"""How the message of a finding begins that is `Finding.flaky`."""
+
 
 class Interval(msgspec.Struct, frozen=True):
     """A point with its confidence bounds; for ratios these are ratios, not logarithms."""
@@ -119,3 +122,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         if self.verdict is Verdict.SLOWER:
             return self.confirmed
         return self.newly and self.verdict in (Verdict.FAILED, Verdict.WRONG)
+
+    @property
+    def flaky(self) -> bool:
+        """Whether the first look saw it fail or be wrong and the second did not: neither broken nor well."""
+        return self.verdict is Verdict.AMBIGUOUS and self.message.startswith(FLAKY)

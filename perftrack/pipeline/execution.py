@@ -265,7 +265,7 @@ class Execution:
             self.told = self.history.ask(summaries, cases)
 
     def _confirm(self, pool: Pool, pairs: Sequence[Pair], findings: list[Finding]) -> list[Finding]:
-        """Look again at suspects, in fresh rounds only; one is enough to tell what is broken from what is flaky."""
+        """Look again at suspects, in fresh rounds only; for what is broken one will do, unless it is fine there."""
         options = self.run.options
         if not options.confirm_rounds:
             return findings
@@ -295,9 +295,27 @@ class Execution:
         jobs = [*self._left(doubtful, early, turns), *self._left(broken, early[:1], turns)]
         self._run_jobs(pool, "confirm", jobs)
         looked = settle(findings, self._judge(again, early), told, alpha=self.alpha)
-        goes_on = unclear(looked, {key(one) for one in chosen})
-        self._run_jobs(pool, "confirm", self._left([p for p in doubtful if p.identity in goes_on], rounds, turns))
+        unsure = unclear(looked, {key(one) for one in chosen})
+        goes_on = [pair for pair in doubtful if pair.identity in unsure]
+        goes_on += self._as_often(again, broken, unsure, rounds)
+        self._run_jobs(pool, "confirm", self._left(goes_on, rounds, turns))
         return settle(findings, self._judge(again, rounds), told, alpha=self.alpha)
+
+    def _as_often(
+        self, again: Sequence[Pair], broken: Sequence[Pair], unsure: AbstractSet[Identity], rounds: Sequence[int]
+    ) -> list[Pair]:
+        """Of what was broken and then fine, what there is time for in all fresh rounds, beside the rest of `again`."""
+        fine = [pair for pair in broken if pair.identity in unsure]
+        if not fine or len(rounds) == 1:
+            return []
+        once = {pair.identity for pair in broken} - unsure
+        wanted = [*(pair for pair in again if pair not in fine), *fine]
+        times = {pair.identity: 1 if pair.identity in once else len(rounds) for pair in wanted}
+        fit = {pair.identity for pair in self._in_time(wanted, times)}
+        fine = [pair for pair in fine if pair.identity in fit]
+        if fine:
+            self.talk.say(f"confirm {counted(len(fine), 'case')} that failed or were wrong and are fine now, again")
+        return fine
 
     def _in_time(self, suspected: Sequence[Pair], rounds: Mapping[Identity, int]) -> list[Pair]:
         """Of the suspects, most urgent first, those that the second look has time for."""

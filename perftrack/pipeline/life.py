@@ -3,7 +3,7 @@
 import datetime as dt
 import getpass
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,12 @@ from perftrack.errors import PerftrackError, UsageError
 from perftrack.judge import life, sightings
 from perftrack.judge.life import CaseId, Mark, Regression, State
 from perftrack.judge.sightings import Line
-from perftrack.model import Run
+from perftrack.judge.value import Finding
+from perftrack.model import Run, Verdict
 from perftrack.report.standing import in_words
 from perftrack.report.value import RegressionCase, RegressionRow
 from perftrack.revision import Repository
-from perftrack.store import Store, glob
+from perftrack.store import Store, aliases, glob
 from perftrack.trailers import Accepted
 
 
@@ -26,13 +27,16 @@ def remember(store: Store, uid: str, repository: Repository, accepted: Sequence[
 
     `accepted`: `Repository.accepted` of head and base. A trailer accepts once what its commit, or a later one, made of
     a case: where that grows afterwards, the mark holds no longer. To do it again, also for a run that was judged again,
-    changes nothing that has not changed.
+    changes nothing that has not changed. What is known of a renamed case is known of it by either name.
     """
     stored = store.load_run(uid)
     known = [_without(one, uid) for one in store.regressions(repo=stored.run.repo)]
-    line = _line(stored.run, known, repository)
-    seen = sightings.look(stored.findings, known, line, store.segments(uid))
-    store.remember(uid, seen, moved=sightings.moved(known, seen, line))
+    line, renamed = _line(stored.run, known, repository), store.read(aliases.names)
+    findings, own = _of_today(stored.findings, renamed)
+    segments = {(_today(case, renamed), name): one for (case, name), one in store.segments(uid).items()}
+    seen = sightings.look(findings, known, line, segments)
+    moved = sightings.moved(known, seen, line)
+    store.remember(uid, [msgspec.structs.replace(one, case=own[one.case]) for one in seen], moved=moved)
     for said in accepted:
         used = _accepted_by(said, store.regressions(repo=stored.run.repo), repository)
         for one in store.regressions(run_uid=uid):
@@ -40,7 +44,8 @@ def remember(store: Store, uid: str, repository: Repository, accepted: Sequence[
             there = [each for each in one.sightings if each.run_uid == uid and not each.gone]
             open_ = [each.case for each in there if life.stands(one, each, now_us).state is State.OPEN]
             about: dict[str, Any] = {"reason": said.reason, "author": said.author, "at_us": now_us}
-            cases = [case for case in _matching(said.pattern, open_) if (one.device_class, one.kind, case) not in used]
+            chosen = _matching(said.pattern, open_, renamed)
+            cases = [case for case in chosen if (one.device_class, one.kind, case) not in used]
             marks = [Mark(case=case, state=State.ACKNOWLEDGED, level=life.upper(one, case), **about) for case in cases]
             store.mark(one.id, marks)
 
@@ -55,6 +60,27 @@ def _accepted_by(
         if cases and repository.descends(one.found.sha, said.sha):
             found |= {(one.device_class, one.kind, case) for case in cases}
     return found
+
+
+def _of_today(
+    findings: Iterable[Finding], renamed: Mapping[tuple[str, str], str]
+) -> tuple[list[Finding], dict[CaseId, CaseId]]:
+    """Findings by the names of today, and the names that the run has; that a renamed case is not there is none."""
+    named = {life.case_of(one): one for one in findings}
+    found: list[Finding] = []
+    own: dict[CaseId, CaseId] = {}
+    for case, one in named.items():
+        today = _today(case, renamed)
+        if today != case and one.verdict is Verdict.REMOVED:
+            continue
+        today = case if today in named else today  # called by another's name while both are there
+        found.append(msgspec.structs.replace(one, case_key=today.case_key))
+        own[today] = case
+    return found, own
+
+
+def _today(case: CaseId, renamed: Mapping[tuple[str, str], str]) -> CaseId:
+    return case._replace(case_key=renamed.get((case.suite, case.case_key), case.case_key))
 
 
 def _line(run: Run, known: Sequence[Regression], repository: Repository) -> Line:
@@ -171,9 +197,10 @@ def _by_number(store: Store, number: int) -> list[tuple[Regression, list[CaseId]
 
 def _by_pattern(store: Store, pattern: str, repo: str | None, now_us: int) -> list[tuple[Regression, list[CaseId]]]:
     chosen: list[tuple[Regression, list[CaseId]]] = []
+    renamed = store.read(aliases.names)
     for one in store.regressions(repo=repo):
         open_ = [case for case in one.cases() if life.standing(one, case, now_us).state is State.OPEN]
-        if cases := _matching(pattern, open_):
+        if cases := _matching(pattern, open_, renamed):
             chosen.append((one, cases))
     if not chosen:
         where = f" of {repo}" if repo else ""
@@ -184,9 +211,12 @@ def _by_pattern(store: Store, pattern: str, repo: str | None, now_us: int) -> li
     return chosen
 
 
-def _matching(pattern: str, cases: Sequence[CaseId]) -> list[CaseId]:
-    keys = set(glob.matching(pattern, {case.case_key for case in cases}))
-    return [case for case in cases if case.case_key in keys]
+def _matching(pattern: str, cases: Sequence[CaseId], renamed: Mapping[tuple[str, str], str]) -> list[CaseId]:
+    """The cases whose key fits, that of today or a former one."""
+    names = {**{(case.suite, case.case_key): case.case_key for case in cases}, **renamed}
+    keys = set(glob.matching(pattern, {key for _, key in names}))
+    fitting = {(suite, today) for (suite, key), today in names.items() if key in keys}
+    return [case for case in cases if (case.suite, case.case_key) in fitting]
 
 
 def _instant(until: str) -> int:

@@ -76,7 +76,9 @@ def _looks(execution: Execution) -> tuple[list[_Look], set[Key]]:
 
 
 def _is_open(finding: Finding, told: Told, run: Run) -> bool:
-    if finding.verdict not in _OPEN or finding.cause in (Cause.IDENTICAL_CODE, Cause.DEVICE) or told.against is None:
+    if finding.verdict not in _OPEN or finding.flaky or told.against is None:
+        return False
+    if finding.cause in (Cause.IDENTICAL_CODE, Cause.DEVICE):
         return False
     return told.triage.reading == "creeping" or (
         told.stands_out and run.base is not None and told.against.sha != run.base.sha

@@ -10,7 +10,7 @@ from perftrack import stats
 from perftrack.declare import NEVER_GATED
 from perftrack.judge.confirm import NO_TIME
 from perftrack.judge.life import Kind, Regression, State, case_of
-from perftrack.judge.value import Finding, Summary
+from perftrack.judge.value import FLAKY, Finding, Summary
 from perftrack.model import Accuracy, Backend, Case, Device, Method, Revision, Run, Status, Verdict
 from perftrack.report import commands, standing, words
 from perftrack.report.fusion import suite_lines
@@ -58,7 +58,7 @@ def build(
     (those the run says something of, as they stand at `now_us`) have as acknowledged, invalid or infra. Else
     INCOMPLETE (exit 4) for the reasons in `incomplete` (what the caller knows: no base although one was asked for, a
     suite that cannot be imported), or when nothing was measured, a device class has less than 95 % of its answers,
-    something is missing, a suspect was not measured again, or the run was interrupted. Else GREEN (exit 0).
+    something is missing or flaky, a suspect was not measured again, or the run was interrupted. Else GREEN (exit 0).
 
     An error that grew within the tolerance changes neither: it is a row of `accuracy`.
     """
@@ -106,10 +106,10 @@ def _report(
 
 
 def _severity(row: Row) -> tuple[object, ...]:
-    """Sort key: red, then by verdict, a speedup moved by its baseline before other `same`, then the size of it."""
+    """Sort key: red, then by verdict, of which what is flaky or moved by its baseline first, then the size of it."""
     ratio = row.change.point if row.change else 1.0
     explained = row.verdict is Verdict.SAME and row.cause in words.UNFUSED_MOVED
-    place = _ORDER.index(row.verdict) - (0.5 if explained else 0)
+    place = _ORDER.index(row.verdict) - (0.5 if explained or _flaky(row) else 0)
     return (not row.red, place, -max(ratio, 1 / ratio), row.suite, row.case, row.device_class, row.variant)
 
 
@@ -138,10 +138,16 @@ def _reasons(run: Run, lines: Sequence[DeviceLine], rows: Sequence[Row]) -> list
     left = sum(NO_TIME in row.message for row in rows)
     if left:
         reasons.append(f"{words.counted(left, 'suspect')} {NO_TIME}")
+    if flaky := sum(_flaky(row) for row in rows):
+        reasons.append(f"{flaky} flaky: failed or wrong in some rounds, fine in others")
     suspected = sum(row.verdict is Verdict.SLOWER and not row.confirmed and NO_TIME not in row.message for row in rows)
     if suspected:
         reasons.append(f"{suspected} suspected of being slower, not confirmed by fresh rounds")
     return reasons
+
+
+def _flaky(row: Row) -> bool:
+    return row.verdict is Verdict.AMBIGUOUS and row.message.startswith(FLAKY)
 
 
 def _method(backend: Backend, method: Method) -> str:

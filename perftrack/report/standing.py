@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from perftrack.judge import life
 from perftrack.judge.life import CaseId, Kind, Regression, Sighting, Standing, State
-from perftrack.model import Run
+from perftrack.model import Run, Verdict
 from perftrack.report.value import Remembered
 
 
@@ -18,12 +18,12 @@ class Key(NamedTuple):
 
 
 def remembered(regressions: Sequence[Regression], run: Run, now_us: int) -> dict[Key, tuple[Remembered, ...]]:
-    """What each thing that the run found is known as."""
+    """What each thing that the run found is known as; by the names that the run has for its cases."""
     found: dict[Key, list[Remembered]] = {}
     for one in regressions:
         for sighting in one.sightings:
             if sighting.run_uid == run.uid and not sighting.gone:
-                key = Key(sighting.case, one.device_class, one.kind)
+                key = Key(life.case_of(sighting.finding), one.device_class, one.kind)
                 found.setdefault(key, []).append(_remembered(one, sighting, run, now_us))
     return {key: tuple(several) for key, several in found.items()}
 
@@ -32,12 +32,20 @@ def fixed(regressions: Sequence[Regression], run: Run, now_us: int) -> tuple[str
     """One sentence for each regression of which the run shows a case back at the level before."""
     said: list[str] = []
     for one in regressions:
-        gone = {sighting.case for sighting in one.sightings if sighting.run_uid == run.uid and sighting.gone}
+        there = [sighting for sighting in one.sightings if sighting.run_uid == run.uid and sighting.gone]
+        gone = {sighting.case for sighting in there}
         if gone:
+            removed = [sighting.finding.case_key for sighting in there if sighting.finding.verdict is Verdict.REMOVED]
             left = [case for case in one.cases() if life.standing(one, case, now_us).state is not State.FIXED]
             what = f"{one.kind.value} since {one.found.label} on {one.device_class}"
             rest = f"in {len(gone)} of {len(one.cases())} cases, {len(left)} left" if left else "in every case"
-            said.append(f"regression {one.id} ({what}) is gone {rest}")
+            hint = (
+                f"; {removed[0]} is no longer declared: if it was renamed, `perftrack db alias {removed[0]!r} NEW` "
+                "keeps the regression"
+                if removed
+                else ""
+            )
+            said.append(f"regression {one.id} ({what}) is gone {rest}{hint}")
     return tuple(said)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import msgspec
 import sqlalchemy as sa
 
+from perftrack.judge.value import FLAKY
 from perftrack.model import Status
 from perftrack.store import aliases, read, wide
 from perftrack.store.schema import device_class, finding, kernel_case, result, run, run_side, series, suite
@@ -22,6 +23,8 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
     """Of a run without a base, the status of the measurement."""
     red: bool
     """They fail the run, but for what people said of them."""
+    flaky: bool = False
+    """They failed or were wrong in some rounds and leave the run without a verdict."""
     count: int
 
 
@@ -43,18 +46,24 @@ def tallies(connection: sa.Connection, uids: Sequence[str]) -> list[Tally]:
         sa.and_(finding.c.verdict == "slower", finding.c.confirmed == 1),
         sa.and_(finding.c.newly == 1, finding.c.verdict.in_(("failed", "wrong"))),
     )
+    flaky = sa.and_(finding.c.verdict == "ambiguous", finding.c.message.startswith(FLAKY))
     compared = (
         sa.select(
-            run.c.uid, device_class.c.name, finding.c.verdict, sa.case((red, 1), else_=0).label("red"), sa.func.count()
+            run.c.uid,
+            device_class.c.name,
+            finding.c.verdict,
+            sa.case((red, 1), else_=0).label("red"),
+            sa.case((flaky, 1), else_=0).label("flaky"),
+            sa.func.count(),
         )
         .join_from(finding, run, finding.c.run_id == run.c.id)
         .join(device_class, finding.c.device_class_id == device_class.c.id)
         .where(run.c.uid.in_(uids))
-        .group_by(run.c.uid, device_class.c.name, finding.c.verdict, "red")
+        .group_by(run.c.uid, device_class.c.name, finding.c.verdict, "red", "flaky")
     )
     fault = sa.case((result.c.fault.in_(_FAULTS), 1), else_=0).label("fault")
     alone = (
-        sa.select(run.c.uid, device_class.c.name, wide.STATUS.label("status"), fault, sa.func.count())
+        sa.select(run.c.uid, device_class.c.name, wide.STATUS.label("status"), fault, sa.literal(0), sa.func.count())
         .join_from(run, run_side, run_side.c.run_id == run.c.id)
         .join(result, result.c.run_side_id == run_side.c.id)
         .join(series, result.c.series_id == series.c.id)
@@ -65,8 +74,8 @@ def tallies(connection: sa.Connection, uids: Sequence[str]) -> list[Tally]:
     )
     rows = [*connection.execute(compared), *connection.execute(alone)]
     return [
-        Tally(run_uid=uid, device_class=name, verdict=verdict, red=bool(is_red), count=count)
-        for uid, name, verdict, is_red, count in rows
+        Tally(run_uid=uid, device_class=name, verdict=verdict, red=bool(is_red), flaky=bool(is_flaky), count=count)
+        for uid, name, verdict, is_red, is_flaky, count in rows
     ]
 
 

@@ -7,7 +7,8 @@ import sqlalchemy as sa
 
 from perftrack.judge.life import CaseId, Kind, Mark, Regression, Sighting, State
 from perftrack.judge.sightings import Seen
-from perftrack.store import pack, read, rows
+from perftrack.model import Verdict
+from perftrack.store import aliases, pack, read, rows
 from perftrack.store.inserting import insert
 from perftrack.store.schema import (
     device_class,
@@ -66,7 +67,7 @@ def _of_base(column: sa.Column[int]) -> sa.ScalarSelect[int]:
     )
 
 
-_SIGHTINGS = (
+_SIGHTINGS = aliases.beside(
     sa.select(
         *(column for column in finding.c if column.name not in {"run_id", "case_id", "device_class_id"}),
         sighting.c.regression_id,
@@ -74,6 +75,7 @@ _SIGHTINGS = (
         sighting.c.level,
         suite.c.name.label("suite"),
         kernel_case.c.key.label("case_key"),
+        aliases.KEY.label("today"),
         device_class.c.name.label("device_class"),
         run.c.uid.label("run_uid"),
         run.c.started_us.label("at_us"),
@@ -98,11 +100,11 @@ _SIGHTINGS = (
     .join(_head, run.c.head_id == _head.c.id)
 )
 
-_MARKS = (
+_MARKS = aliases.beside(
     sa.select(
         *(column for column in mark.c if column.name != "case_id"),
         suite.c.name.label("suite"),
-        kernel_case.c.key.label("case_key"),
+        aliases.KEY.label("case_key"),
     )
     .join_from(mark, kernel_case, mark.c.case_id == kernel_case.c.id)
     .join(suite, kernel_case.c.suite_id == suite.c.id)
@@ -111,7 +113,10 @@ _MARKS = (
 
 
 def regressions(connection: sa.Connection, *, repo: str | None = None, run_uid: str | None = None) -> list[Regression]:
-    """All of them, the oldest first; of one repository, or those of which one run says something."""
+    """All of them, the oldest first; of one repository, or those of which one run says something.
+
+    Cases and marks have the names of today. That a run no longer had a case that was renamed says nothing.
+    """
     question = _REGRESSIONS
     if repo is not None:
         question = question.where(_found.c.repo == repo)
@@ -121,7 +126,9 @@ def regressions(connection: sa.Connection, *, repo: str | None = None, run_uid: 
     numbers = question.with_only_columns(regression.c.id).order_by(None)
     sightings: dict[int, list[Sighting]] = {}
     for row in read.mappings(connection, _SIGHTINGS.where(sighting.c.regression_id.in_(numbers))):
-        sightings.setdefault(row["regression_id"], []).append(_sighting(row))
+        one = _sighting(row)
+        if not (one.gone and one.today and one.finding.verdict is Verdict.REMOVED):
+            sightings.setdefault(row["regression_id"], []).append(one)
     marks: dict[int, list[Mark]] = {}
     for row in read.mappings(connection, _MARKS.where(mark.c.regression_id.in_(numbers))):
         marks.setdefault(row["regression_id"], []).append(_mark(row))
@@ -252,6 +259,7 @@ def _sighting(row: rows.Row) -> Sighting:
         level=row["level"],
         finding=rows.finding(row),
         segment=(row["environment_id"], row["method_id"]) if known else None,
+        today="" if row["today"] == row["case_key"] else row["today"],
     )
 
 

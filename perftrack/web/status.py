@@ -134,7 +134,8 @@ def _cell(entry: RunEntry, name: str, tallies: Sequence[Tally], silenced: int) -
         counts[one.verdict] = counts.get(one.verdict, 0) + one.count
     red = sum(one.count for one in tallies if one.red)
     accepted = min(red, silenced)
-    unsure = any(one.verdict == "slower" and not one.red for one in tallies) or bool(_NO_VERDICT & counts.keys())
+    unsure = any(one.flaky or (one.verdict == "slower" and not one.red) for one in tallies)
+    unsure = unsure or bool(_NO_VERDICT & counts.keys())
     if red > accepted:
         word = "red"
     elif unsure or entry.run.state != "complete" or any(text.startswith("head ") for text in entry.run.problems):

@@ -112,8 +112,21 @@ def test_failures_are_confirmed_or_called_flaky():
     one = settled(broken, judged(1.0, 1.001, 0.999))
     assert (one.verdict, one.red) == (Verdict.AMBIGUOUS, False)
     assert one.message == "flaky: wrong in the first look (off by 3 %), fine in 3 fresh rounds"
+    assert one.flaky
+    assert not settled(FIRST, judged(1.01, 1.09, 0.98)).flaky
     assert settled(broken, finding(Verdict.MISSING, message="node lost")).red
     assert settled(FIRST, broken).red
+
+
+def test_wrong_in_some_rounds_of_both_looks_is_red_and_says_so():
+    broken = finding(Verdict.WRONG, message="off by 3 %", newly=True)
+    some = msgspec.structs.replace(broken, rounds=2)
+    one = settled(some, msgspec.structs.replace(broken, rounds=4))
+    assert (one.confirmed, one.red, one.rounds) == (True, True, 6)
+    assert one.message == "off by 3 %; flaky, fine in 6 other rounds"
+    assert settled(broken, broken).message == "off by 3 %"
+    at_base = msgspec.structs.replace(broken, newly=False, message="also is wrong at base: off by 3 %")
+    assert not settled(some, at_base).red, "base is no better"
 
 
 def test_only_suspects_are_replaced_and_the_order_is_kept():

@@ -69,7 +69,9 @@ def test_what_is_remembered_of_a_finding():
         (Kind.SLOWER, slow(1.25), 1.25),
         (Kind.SLOWER, msgspec.structs.replace(slow(), change=None), None),
         (Kind.LESS_ACCURATE, slow(error_head=4e-7, error_base=1e-7), 4.0),
-        (Kind.LESS_ACCURATE, slow(error_head=4e-7, error_base=0.0), None),
+        (Kind.LESS_ACCURATE, slow(error_head=2**-22, error_base=0.0), 16.0),  # 0 counts as a quarter of 2**-24
+        (Kind.LESS_ACCURATE, slow(error_head=2**-22, error_base=1e-12), 16.0),
+        (Kind.LESS_ACCURATE, slow(error_head=2**-22), None),
         (Kind.FAILED, slow(), None),
     ],
 )
@@ -150,6 +152,75 @@ def test_a_ratio_takes_back_what_was_added_after_the_level_before():
     assert gone(regression(1, 3), faster, 8, None)
     assert not gone(regression(1, 3), faster, 8, None, added=1.21)
     assert not gone(regression(1, 3), faster, 2, None), "its base never had it"
+
+
+@pytest.mark.parametrize(
+    ("before", "error", "back"),
+    [
+        (0.0, 0.0, True),
+        (0.0, 1e-9, True),  # far below what is news
+        (0.0, 2e-8, False),
+        (1e-7, 1.4e-7, True),
+        (1e-7, 1.6e-7, False),
+        (1e-9, 1.4e-8, True),
+    ],
+)
+def test_a_lost_accuracy_is_back_where_it_would_be_no_news_against_the_base(before, error, back):
+    lossy = slow(error_head=4e-7, error_base=before, accuracy=Accuracy.LESS)
+    known = regression(1, 3, 4.0, kind=Kind.LESS_ACCURATE, finding=lossy)
+    after = msgspec.structs.replace(slow(), verdict=Verdict.SAME, error_head=error, error_base=4e-7)
+    assert gone(known, after, 8) is back
+
+
+def test_the_loss_of_an_exact_result_is_open_again_where_it_grows():
+    lossy = slow(error_head=2**-22, error_base=0.0, accuracy=Accuracy.LESS)
+    mark = Mark(case=CASE, state=State.ACKNOWLEDGED, reason="", author="", at_us=40, level=16.0)
+    marked = regression(
+        1, 3, level_of(Kind.LESS_ACCURATE, lossy), kind=Kind.LESS_ACCURATE, finding=lossy, marks=(mark,)
+    )
+    assert life.state(marked, 50) is State.ACKNOWLEDGED
+    worse = level_of(Kind.LESS_ACCURATE, slow(error_head=2**-19, error_base=0.0))
+    grown = msgspec.structs.replace(marked.sightings[0], level=worse, at_us=45)
+    standing = life.standing(msgspec.structs.replace(marked, sightings=(grown,)), CASE, 50)
+    assert standing.again == "acknowledged up to 16.0 times the error, now 128.0 times the error"
+
+
+def wrong(*, right=0):
+    """Wrong, but for so many rounds."""
+    return msgspec.structs.replace(
+        slow(), verdict=Verdict.WRONG, newly=True, change=None, head_s=1.0 if right else None, rounds=right
+    )
+
+
+def test_what_is_right_by_chance_closes_nothing():
+    known = regression(1, 3, None, kind=Kind.WRONG, finding=wrong())
+    fine = msgspec.structs.replace(slow(), verdict=Verdict.SAME, rounds=3)
+    assert gone(known, fine, 8)
+    noisy = msgspec.structs.replace(fine, verdict=Verdict.AMBIGUOUS, message="the rounds disagree")
+    assert gone(known, noisy, 8), "its answer is right, whatever its time"
+    flaky = msgspec.structs.replace(
+        noisy, message="flaky: wrong in the first look (off by 3 %), fine in 5 fresh rounds"
+    )
+    assert flaky.flaky
+    assert not gone(known, flaky, 8)
+    lossy = slow(error_head=4e-7, error_base=1e-7, accuracy=Accuracy.LESS)
+    lost = regression(2, 3, 4.0, kind=Kind.LESS_ACCURATE, finding=lossy)
+    assert not gone(lost, msgspec.structs.replace(flaky, error_head=1e-7), 8), "nor a lost accuracy"
+    often_right = regression(1, 3, None, kind=Kind.WRONG, finding=wrong(right=5))
+    assert not gone(often_right, msgspec.structs.replace(fine, rounds=17), 8), "too few to tell"
+    assert gone(often_right, msgspec.structs.replace(fine, rounds=18), 8)
+
+
+def test_what_comes_and_goes_is_not_the_fault_of_a_commit_whose_base_was_lucky():
+    known = regression(1, 3, None, kind=Kind.WRONG, finding=wrong(right=5))
+    assert shares(wrong(right=2), [known], line(base=8), Kind.WRONG) == [(1, None)]
+    assert shares(wrong(), [known], line(base=8), Kind.WRONG) == [(None, None)], (
+        "wrong in every round is something else"
+    )
+    always = regression(1, 3, None, kind=Kind.WRONG, finding=wrong())
+    assert shares(wrong(right=2), [always], line(base=8), Kind.WRONG) == [(None, None)]
+    mended = regression(1, 3, None, kind=Kind.WRONG, finding=wrong(right=5), gone_at=7)
+    assert shares(wrong(right=2), [mended], line(base=8), Kind.WRONG) == [(None, None)]
 
 
 def test_a_run_of_an_old_commit_and_one_of_another_branch_say_nothing_of_a_fix():

@@ -31,8 +31,8 @@ def past(world, levels, *, environment=DRIVER, seed=1):
     return shas
 
 
-def ask(world, head, times, *, environment=DRIVER, card="GPU-a"):
-    """What the history says of these times of the two cases at a head."""
+def ask(world, head, times, *, environment=DRIVER, card="GPU-a", keys=BOTH):
+    """What the history says of these times of the cases at a head."""
     to = world.revision(head)
     run = Run(
         uid="e" * 32, repo="repo", head=to, base=world.revision(to.parent), base_note="", started_us=1,
@@ -43,10 +43,10 @@ def ask(world, head, times, *, environment=DRIVER, card="GPU-a"):
             suite="elementwise", case_key=key, device_class=CLASS, device_uuid=card, variant="fused", side="head",
             environment_digest=environment.digest, status=Status.OK, time_s=1e-6 * time,
         )
-        for key, time in zip(BOTH, times, strict=True)
+        for key, time in zip(keys, times, strict=True)
     ]  # fmt: skip
     cases = {
-        ("elementwise", key, CLASS): msgspec.structs.replace(case(key), variants=("unfused", "fused")) for key in BOTH
+        ("elementwise", key, CLASS): msgspec.structs.replace(case(key), variants=("unfused", "fused")) for key in keys
     }
     return History(world.store, run, world.git.line).ask(summaries, cases)
 

@@ -61,6 +61,11 @@ def test_red_outweighs_incomplete_and_keeps_its_reasons():
     [
         ([finding(ADD, Verdict.MISSING)], {}, "1 missing"),
         (
+            [finding(ADD, Verdict.AMBIGUOUS, message="flaky: wrong in the first look (off), fine in 5 fresh rounds")],
+            {},
+            "1 flaky: failed or wrong in some rounds, fine in others",
+        ),
+        (
             [slower(confirmed=False)],
             {},
             "1 suspected of being slower, not confirmed by fresh rounds",

@@ -35,6 +35,12 @@ def test_verdicts_are_counted_by_run_and_device_class(store: Store) -> None:
         (alone, "wrong", True): 1,
     }
     assert {one.device_class for one in store.tallies([red])} == {CLASS}
+    flaky = build.finding("steps", verdict=Verdict.AMBIGUOUS, message="flaky: wrong in the first look")
+    both = _judged(store, 5, findings=[build.finding(verdict=Verdict.AMBIGUOUS), flaky])
+    assert {(one.verdict, one.flaky): one.count for one in store.tallies([both])} == {
+        ("ambiguous", True): 1,
+        ("ambiguous", False): 1,
+    }
     assert store.tallies([]) == []
 
 

@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 from web_builders import Names, fill, hostile, one_run, run_uid
 
 from perftrack.foreign import plain
+from perftrack.model import Verdict
 from perftrack.report.value import Comparison, History, RegressionRow, Report
 from perftrack.web import cases, site
 from perftrack.web.links import ServedLinks
@@ -108,6 +109,20 @@ def test_status_says_what_is_red_and_where(asked):
     assert words["00000a1", CLASS] == ("first", {"ok": 2})
     assert len(whole["runs"]) == 30
     assert [one["id"] for one in whole["open"]] == [1]
+
+
+def test_what_is_flaky_is_not_called_good(store):
+    fill(store, commits=2, slow_from=3)
+    stored = store.load_run(run_uid(2))
+    note = "flaky: wrong in the first look (off by 3 %), fine in 5 fresh rounds"
+    one = msgspec.structs.replace(stored.findings[0], verdict=Verdict.AMBIGUOUS, message=note)
+    findings = [one, *stored.findings[1:]]
+    store.finish_run(run_uid(2), state="complete", finished_us=1, summaries=stored.summaries, findings=findings)
+    with client(store) as asked:
+        cells = asked.get("/status.json").json()["runs"][0]["cells"]
+    words = {cell["device_class"]: cell["word"] for cell in cells}
+    assert words.pop(one.device_class) == "incomplete"
+    assert set(words.values()) <= {"good"}
 
 
 def test_a_red_that_began_no_regression_is_not_called_good(store):
