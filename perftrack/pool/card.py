@@ -16,10 +16,10 @@ from pathlib import Path
 import msgspec
 
 from perftrack.errors import PoolError
+from perftrack.measure.child_environment import cache_key, child_environment
 from perftrack.measure.wire import Bye, Done, Hello, Message, Order, Phase
 from perftrack.model import Backend, DeviceReport, Job, Side, TreeArchive
 from perftrack.pool.blame import DEVICE_ERRORS, Ending, Party, classify, describe
-from perftrack.pool.child_environment import cache_key, child_environment
 from perftrack.pool.child_process import Child, Limits
 from perftrack.pool.host_memory import HostMemory, here
 from perftrack.pool.lease import CardEvent, Doing, Finished, Lease, Lost, Named, encode

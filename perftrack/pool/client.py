@@ -16,9 +16,9 @@ from typing import IO, Self
 import msgspec
 
 from perftrack.errors import PoolError, UsageError
+from perftrack.measure.child_environment import import_path
 from perftrack.model import Backend, DeviceReport, Job, JobResult, Method, Side, TreeArchive
 from perftrack.pool.card import CHILD
-from perftrack.pool.child_environment import import_path
 from perftrack.pool.child_process import Limits
 from perftrack.pool.ray_session import listens
 from perftrack.pool.talk import Broken, Drained, Joined, Note, Progress, Ready, Reply, Request, Result, Start, Work
