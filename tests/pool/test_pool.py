@@ -215,6 +215,14 @@ def test_other_kinds_of_addresses_are_refused(address, monkeypatch):
         resolve_address(None)
 
 
+@pytest.mark.parametrize("address", ["https://ada:word@head:8265", "ray://ada:word@head:1", "ada:word@head:6379"])
+def test_no_credentials_of_an_address_are_said(address):
+    with pytest.raises(UsageError, match=r"host:port") as refused:
+        resolve_address(address)
+    assert "head" in str(refused.value)
+    assert "ada" not in str(refused.value)
+
+
 def test_the_address_is_explicit(monkeypatch):
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     assert resolve_address(None) == "local"
