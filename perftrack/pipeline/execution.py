@@ -100,7 +100,7 @@ class Execution:
                 if self.history is not None:
                     self._ask_history(pairs, self._summaries(pairs, first_rounds))
                 self.findings = self._confirm(pool, pairs, findings)
-        except (KeyboardInterrupt, StoppedError):
+        except (KeyboardInterrupt, SystemExit, StoppedError):  # the second is SIGTERM
             if self._begun:
                 self._finish("interrupted", [], [])
             raise

@@ -36,7 +36,7 @@ def carry_out(execution: Execution, address: str | None) -> bool:
     follow = _Following(jobs, name, execution.run, execution.store, execution.talk)
     try:
         follow.to_the_end()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit):  # the second is SIGTERM, with which a CI host cancels
         if not jobs.stop(name):
             execution.talk.say(
                 f"problem {jobs.address} does not answer, so the job goes on: "
