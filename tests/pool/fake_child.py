@@ -47,6 +47,7 @@ def report(backend):
         "nice": os.nice(0),
         "cupy": os.environ.get("NVIDIA_FAKE_CUPY", "14.2"),
         "pid": os.getpid(),
+        "card": os.getppid(),
         "cwd": str(Path.cwd()),
         "path": "\n".join(sys.path),
         "files": " ".join(path.name for path in Path().iterdir()),
