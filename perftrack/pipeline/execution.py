@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from types import MappingProxyType
@@ -68,6 +68,7 @@ class Execution:
         self.problems = list(run.problems)
         self.spool, self.away = Spool(store, run.uid), False
         self._begun, self._asked_s = False, time.monotonic()
+        self._keep_owning: Callable[[], None] = lambda: None
 
     def measure(self, address: str | None) -> bool:
         """All rounds on all devices, then the verdict, stored; False where everything is known and there is no run.
@@ -77,7 +78,7 @@ class Execution:
         options = self.run.options
         try:
             with (
-                self.store.own(self.run.uid),
+                self.store.own(self.run.uid) as self._keep_owning,
                 Pool(
                     address=address,
                     want=options.device,
@@ -211,10 +212,12 @@ class Execution:
         """What was kept while the database was away goes in before anything is asked of it."""
         if count := self.spool.replay():
             self.talk.say(f"stored  {counted(count, 'job')} kept while the database was away")
+        self._keep_owning()
         self.away = False
 
     def _heed(self) -> None:
-        """StoppedError where the run shall not go on."""
+        """StoppedError where the run shall not go on, StoreError where another process goes on with it."""
+        self._keep_owning()
         now = time.monotonic()
         if now > self.until:
             raise StoppedError(f"run {self.run.uid[:8]} was stopped: its time is used up")
