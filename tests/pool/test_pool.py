@@ -111,6 +111,15 @@ def test_a_kill_from_outside_is_repeated_and_never_a_failure(pool, make_job):
     assert statuses(attempts["fine"]) == [(1, Status.OK)]
 
 
+def test_imports_that_follow_each_other_are_signs_of_life(pool, make_job):
+    """A Card of which nothing is heard is ended, and each of them may take as long as a start."""
+    events = list(pool.run([make_job("fine", suite="import_twice")]))
+    told = [(event.what, event.case_key) for event in events if isinstance(event, Progress)]
+    assert told == [("import", "import_twice"), ("time", "fine[]")]
+    (result,) = [event for event in events if isinstance(event, JobResult)]
+    assert (result.status, result.attempt) == (Status.OK, 1)
+
+
 def test_a_suite_that_cannot_be_imported_fails_alone(pool, make_job):
     jobs = [make_job("a", suite="import_exits"), make_job("b", suite="import_exits"), make_job("c")]
     attempts = run(pool, *jobs)
