@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import msgspec
 
 from perftrack.declare import BACKENDS
 from perftrack.errors import InfrastructureError, SuiteError
+from perftrack.measure.child_environment import child_environment
 from perftrack.measure.pipe import PrivatePipe
 from perftrack.measure.tree import Workspace, find_suites, isolate_harness
 from perftrack.model import Case
@@ -68,21 +70,28 @@ def collect_tree(root: Path, suite_paths: tuple[str, ...], *, timeout_s: float =
 def _ask(request: _Request, timeout_s: float) -> list[_Line]:
     """One child's answers; the last may be a problem made here, for the suite that ended the child."""
     said = _Said()
-    child = subprocess.Popen(
-        [sys.executable, "-P", "-s", "-m", "perftrack.measure.collect"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=said.end,
-        env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
-    )
-    said.listen()
-    with child:
-        answers, at, late = _converse(child, request, timeout_s)
+    with tempfile.TemporaryDirectory(prefix="perftrack-collect-", ignore_cleanup_errors=True) as scratch:
+        child = subprocess.Popen(
+            [sys.executable, "-P", "-s", "-m", "perftrack.measure.collect"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=said.end,
+            env=_environment(Path(scratch)),
+        )
+        said.listen()
+        with child:
+            answers, at, late = _converse(child, request, timeout_s)
     if at:
         answers.append(_Line(suite=at, problem=f"suite {at}: its import {_ending(child.returncode, late, timeout_s)}"))
     if not answers:
         raise InfrastructureError(f"collecting {request.root} failed: {said.last_line()}")
     return answers
+
+
+def _environment(scratch: Path) -> dict[str, str]:
+    """As for measuring: what a suite does when it is imported is tracked code too."""
+    cores = len(os.sched_getaffinity(0))
+    return child_environment(os.environ, scratch=scratch, caches=scratch, cores=cores, gpu=False)
 
 
 class _Said:

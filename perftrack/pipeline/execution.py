@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from types import MappingProxyType
@@ -70,6 +70,7 @@ class Execution:
         self.problems = list(run.problems)
         self.spool, self.away = Spool(store, run.uid, goes_on=self.goes_on), False
         self._begun, self._asked_s = False, time.monotonic()
+        self._keep_owning: Callable[[], None] = lambda: None
 
     @property
     def goes_on(self) -> str:
@@ -84,7 +85,7 @@ class Execution:
         options = self.run.options
         try:
             with (
-                self.store.own(self.run.uid),
+                self.store.own(self.run.uid) as self._keep_owning,
                 Pool(
                     address=address,
                     want=options.device,
@@ -107,7 +108,7 @@ class Execution:
                 if self.history is not None:
                     self._ask_history(pairs, self._summaries(pairs, first_rounds))
                 self.findings = self._confirm(pool, pairs, findings)
-        except (KeyboardInterrupt, StoppedError):
+        except (KeyboardInterrupt, SystemExit, StoppedError):  # the second is SIGTERM
             if self._begun:
                 self._finish("interrupted", [], [])
             raise
@@ -217,10 +218,12 @@ class Execution:
         """What was kept while the database was away goes in before anything is asked of it."""
         if count := self.spool.replay():
             self.talk.say(f"stored  {counted(count, 'job')} kept while the database was away")
+        self._keep_owning()
         self.away = False
 
     def _heed(self) -> None:
-        """StoppedError where the run shall not go on."""
+        """StoppedError where the run shall not go on, StoreError where another process goes on with it."""
+        self._keep_owning()
         now = time.monotonic()
         if now > self.until:
             raise StoppedError(f"run {self.run.uid[:8]} was stopped: its time is used up")

@@ -13,6 +13,9 @@ from perftrack.store import Store
 LOOK_S = 2.0
 """Between two looks at the store."""
 
+_SURE = 3
+"""This many looks in a row have to find nobody: a server that has restarted gives its owner the lock again."""
+
 
 def watch(store: Store, uid: str, talk: Talk, pause: Callable[[float], None] = time.sleep) -> Report:
     """Follow a run until it has ended, and return its report.
@@ -35,14 +38,15 @@ def watch(store: Store, uid: str, talk: Talk, pause: Callable[[float], None] = t
 
 def _follow(store: Store, uid: str, expected: int, talk: Talk, pause: Callable[[float], None]) -> None:
     talk.stage("watch", expected)
-    seen = 0
+    seen = alone = 0
     try:
         while store.state(uid) == "running":
             done = len(store.done_jobs(uid))
             for _ in range(done - seen):
                 talk.advance()
             seen = done
-            if not store.owned(uid) and store.state(uid) == "running":
+            alone = 0 if store.owned(uid) else alone + 1
+            if alone == _SURE and store.state(uid) == "running":
                 return
             pause(LOOK_S)
     finally:

@@ -12,7 +12,7 @@ from types import FrameType
 
 import msgspec
 
-from perftrack.errors import IncompleteError, PerftrackError, PoolError, UsageError
+from perftrack.errors import IncompleteError, PerftrackError, PoolError
 from perftrack.pipeline.execution import Execution
 from perftrack.pipeline.parcel import ENDED, Ended, Item, Versions, unpack
 from perftrack.pipeline.past import History
@@ -60,13 +60,7 @@ def main() -> int:
 
 def _carry_out(url: str, talk: LogTalk) -> Ended:
     parcel = unpack(Path())
-    mine = Versions()
-    if mine.perftrack != parcel.versions.perftrack:
-        raise UsageError(
-            f"perftrack is {parcel.versions.perftrack} where the run was submitted and {mine.perftrack} at the head: "
-            "install the same version on both"
-        )
-    if differs := parcel.versions.difference(mine):
+    if differs := parcel.versions.difference(Versions()):
         talk.say(f"differs {differs}")
     if not url:
         raise PoolError(f"the cluster has no {_VARIABLE} in its environment: set it before `ray start` on the head")

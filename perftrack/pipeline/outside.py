@@ -34,7 +34,7 @@ def carry_out(execution: Execution, address: str | None) -> bool:
     follow = _Following(jobs, name, execution)
     try:
         follow.to_the_end()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit):  # the second is SIGTERM, with which a CI host cancels
         if not jobs.stop(name):
             execution.talk.say(
                 f"problem {jobs.address} does not answer, so the job goes on: "
@@ -70,7 +70,7 @@ class _Following:
         self.ended: Ended | None = None
         self._read = 0
         self._done = 0
-        self._lost = self._staged = False
+        self._lost = self._away = self._staged = False
         self._alive_s = time.monotonic()
 
     def to_the_end(self) -> None:
@@ -127,14 +127,18 @@ class _Following:
                 self._staged = True
                 self.talk.stage("measure", self.store.load_run(self.run.uid).run.expected_jobs)
             done = len(self.store.done_jobs(self.run.uid))
+            complete = state == "complete" and not self.store.owned(self.run.uid)
         except StoreAwayError as error:
-            self.talk.say(f"problem {error}; the cluster goes on")
+            if not self._away:
+                self.talk.say(f"problem {error}; the cluster goes on, trying again")
+            self._away = True
             return False
+        self._away = False
         for _ in range(done - self._done):
             self._alive_s = time.monotonic()
             self.talk.advance()
         self._done = done
-        return state == "complete" and not self.store.owned(self.run.uid)
+        return complete
 
     def _explain(self, state: str, log: str) -> None:
         if self.ended and self.ended.code:

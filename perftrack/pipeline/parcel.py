@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from perftrack import __version__
+from perftrack.errors import UsageError
 from perftrack.judge.value import Finding
 from perftrack.model import Run, Side, TreeArchive
 from perftrack.pipeline.execution import Execution
@@ -55,6 +56,10 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     resume: str
 
 
+class _Label(msgspec.Struct, frozen=True, kw_only=True):
+    versions: Versions
+
+
 class Parcel(msgspec.Struct, frozen=True, kw_only=True):
     """Runs to be carried out one after the other, and for how long at most."""
 
@@ -90,5 +95,18 @@ def pack(folder: Path, executions: Sequence[Execution], seconds: float | None) -
 
 
 def unpack(folder: Path) -> Parcel:
-    """Read it again."""
-    return msgspec.json.decode((folder / NAME).read_bytes(), type=Parcel)
+    """Read it again; UsageError where another perftrack packed it, whose fields need not be those of this one."""
+    data = (folder / NAME).read_bytes()
+    theirs, mine = msgspec.json.decode(data, type=_Label).versions.perftrack, Versions().perftrack
+    if theirs != mine:
+        raise UsageError(
+            f"perftrack is {theirs} where the run was submitted and {mine} at the head: "
+            "install the same version on both"
+        )
+    try:
+        return msgspec.json.decode(data, type=Parcel)
+    except msgspec.ValidationError as error:
+        raise UsageError(
+            f"perftrack {mine} where the run was submitted is not the one at the head ({error}): "
+            "install it from the same source on both"
+        ) from error

@@ -16,10 +16,10 @@ from pathlib import Path
 import msgspec
 
 from perftrack.errors import PoolError
+from perftrack.measure.child_environment import cache_key, child_environment
 from perftrack.measure.wire import Bye, Done, Hello, Message, Order, Phase
 from perftrack.model import Backend, DeviceReport, Job, Side, TreeArchive
 from perftrack.pool.blame import DEVICE_ERRORS, Ending, Party, classify, describe
-from perftrack.pool.child_environment import cache_key, child_environment
 from perftrack.pool.child_process import Child, Limits
 from perftrack.pool.host_memory import HostMemory, here
 from perftrack.pool.lease import CardEvent, Doing, Finished, Lease, Lost, Named, encode
@@ -181,7 +181,7 @@ class _Talk:
         self._device_uuid = device_uuid
         self._suite = self._case_key = ""
         self._done = 0
-        self._told_s = 0.0
+        self._told_s = time.monotonic()
         self._mark()
 
     def hear(self, message: Message | None) -> Iterator[CardEvent | None]:
@@ -196,7 +196,8 @@ class _Talk:
                     self._mark()
                 self._suite, self._case_key = message.suite, message.case_key
                 now_s = time.monotonic()
-                if message.case_key and (begins or now_s - self._told_s >= _TELL_S):
+                # also of an import, several of which may follow each other: who is silent for too long is ended
+                if (begins and message.case_key) or now_s - self._told_s >= _TELL_S:
                     self._told_s = now_s
                     yield Doing(suite=message.suite, case_key=message.case_key, what=message.what)
             case Done():

@@ -78,7 +78,7 @@ class Dispatcher:
         while not self._stopped():
             self._look_around()
             self._give_work()
-            if all(worker.away or worker.reply is None for worker in self._workers) and not self._waits_for_return():
+            if not any(map(self._counts_on, self._workers)) and not self._waits_for_return():
                 break
             self._inbox.listen(self._workers)
             if answer := self._inbox.next(_WAIT_S):
@@ -103,6 +103,10 @@ class Dispatcher:
             self._recruit(worker)
             self._workers.append(worker)
         self._give_way()
+
+    def _counts_on(self, worker: Worker) -> bool:
+        """Whether its answer is worth waiting for: of one that starts, only as long as there is work for it."""
+        return worker.reply is not None and not worker.away and (worker.lease is not None or bool(self._waiting))
 
     def _waits_for_return(self) -> bool:
         """Whether there is work for devices that were given away."""
@@ -201,12 +205,13 @@ class Dispatcher:
     def _take(self, worker: Worker, event: CardEvent) -> None:
         match event:
             case Doing():
-                worker.note(event)
+                if event.case_key:
+                    worker.note(event)
                 self._emit(
                     Progress(
                         device_class=worker.device_class,
                         device_uuid=worker.uuid,
-                        case_key=event.case_key,
+                        case_key=event.case_key or event.suite,
                         what=event.what,
                     )
                 )
@@ -268,6 +273,9 @@ class Dispatcher:
 
     def _hold(self, worker: Worker, why: str) -> None:
         worker.held = True
+        if not worker.uuid:  # it has never named its device
+            self._emit(Note(text=f"a {worker.place.backend} device of node {worker.place.node} is left out: {why}"))
+            return
         self._unfit.add(worker.uuid)
         self._emit(Note(text=f"device {worker.uuid} ({worker.device_class}) is not used any more: {why}"))
 

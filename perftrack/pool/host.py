@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from queue import SimpleQueue
 from types import ModuleType
@@ -26,7 +27,7 @@ from perftrack.pool.inbox import Inbox
 from perftrack.pool.membership import Membership
 from perftrack.pool.ray_session import ray_session
 from perftrack.pool.roster import gather
-from perftrack.pool.talk import Broken, Ready, Reply, Request, Start, Work
+from perftrack.pool.talk import Broken, Note, Ready, Reply, Request, Start, Work
 from perftrack.pool.worker import Place, Worker
 
 _LAST_S = 15.0
@@ -144,7 +145,7 @@ def _work(ray: ModuleType, line: Line, start: Start, workers: list[Worker], memb
     while isinstance(request := line.next(), Work):
         if not tars:
             tars += [ray.put(_read(side, archive)) for side, archive in start.trees.items()]
-            _ship(ray, start.trees, tars, workers)
+            _ship(ray, start.trees, tars, workers, line.say)
         dispatcher.run(request.jobs)
 
 
@@ -155,18 +156,36 @@ def _read(side: Side, archive: TreeArchive) -> bytes:
         raise PoolError(f"cannot read the archive of the {side} tree, {archive.path}: {error.strerror}") from error
 
 
-def _ship(ray: ModuleType, trees: dict[Side, TreeArchive], tars: list[Any], workers: list[Worker]) -> None:
-    """Every usable worker unpacks and checks the trees before the first lease."""
-    for worker in workers:
+def _ship(
+    ray: ModuleType,
+    trees: dict[Side, TreeArchive],
+    tars: list[Any],
+    workers: list[Worker],
+    emit: Callable[[Note], None],
+) -> None:
+    """Every usable worker unpacks and checks the trees before the first lease.
+
+    One that cannot is taken out of `workers`; PoolError where none is left.
+    """
+    asked = [worker for worker in workers if worker.usable]
+    for worker in asked:
         worker.hold_trees(trees, tars)
-    for worker in workers:
+    problems: list[str] = []
+    for worker in asked:
         try:
             worker.answer()
-        except ray.exceptions.RayTaskError as error:
-            raise PoolError(str(error.cause or error)) from error
         except ray.exceptions.RayError as error:
-            raise PoolError(f"a worker on {worker.place.node} was lost while it unpacked the trees: {error}") from error
-        worker.idle()
+            cause = getattr(error, "cause", None)  # of a Card's own error
+            why = str(cause or f"it was lost while it unpacked the trees ({type(error).__name__})")
+            problems.append(f"device {worker.uuid} ({worker.device_class}) on {worker.place.node} is left out: {why}")
+            workers.remove(worker)
+            worker.kill()
+        else:
+            worker.idle()
+    if len(problems) == len(asked):
+        raise PoolError(f"no device can measure: {'; '.join(problems)}")
+    for problem in problems:
+        emit(Note(text=problem))
 
 
 def main() -> None:

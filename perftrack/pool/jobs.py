@@ -1,11 +1,13 @@
 """Ray's Jobs API: a cluster this machine is not a node of, reached through the dashboard of its head."""
 
 import logging
+import re
 import time
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-from perftrack.errors import PoolError
+from perftrack.errors import PoolError, UsageError
 
 _ANSWER_S = 60.0
 """How long an answer may take; a network that swallows packets would be waited for without end."""
@@ -25,6 +27,11 @@ ENDED = frozenset({"SUCCEEDED", "FAILED", "STOPPED"})
 """States of a job after which nothing more comes."""
 
 
+def without_credentials(text: str) -> str:
+    """Addresses without a user's name and password: they go to logs and rows."""
+    return re.sub(r"(?:(?<=//)|^(?!\w+://))[^\s'\"]*@", "", text)
+
+
 def is_jobs_address(address: str | None) -> bool:
     """Whether this is the address of a dashboard, not of a cluster's own port."""
     return (address or "").startswith(("http://", "https://"))
@@ -34,7 +41,8 @@ class Jobs:
     """The head's dashboard. What Ray says of a job is a hint: whether it did its work is in the store."""
 
     def __init__(self, address: str) -> None:
-        self.address = address
+        self.address = without_credentials(address)
+        """To be shown."""
         self.problem = ""
         """Why the last look reached nobody; empty where it did."""
         self._client = _client(address)
@@ -88,6 +96,11 @@ def _client(address: str) -> Any:
         def _do_request(self, *args: Any, **options: Any) -> Any:
             return super()._do_request(*args, timeout=_ANSWER_S, **options)
 
+    shown = without_credentials(address)
+    if shown != address and "@" not in urlsplit(address).netloc:  # what Ray says of it would quote a part of them
+        raise UsageError(
+            f"name or password in the address of {shown} must have each special character in percent: %2F is /"
+        )
     try:
         return Client(address)
     except _errors() as error:  # Ray's own text does not say what to do
@@ -95,7 +108,7 @@ def _client(address: str) -> Any:
         if "ray[default]" in text:
             raise PoolError(_NO_CLIENT) from error
         raise PoolError(
-            f"no head answers at {address}: {text}; is its dashboard on (`ray start --head --include-dashboard=true`, "
+            f"no head answers at {shown}: {text}; is its dashboard on (`ray start --head --include-dashboard=true`, "
             "ray[default]), and is its token in RAY_AUTH_TOKEN here?"
         ) from error
 
@@ -107,4 +120,4 @@ def _errors() -> tuple[type[Exception], ...]:
 
 
 def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+    return without_credentials((str(error).strip().splitlines() or [type(error).__name__])[0])[:300]

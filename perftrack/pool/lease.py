@@ -33,10 +33,11 @@ class Named(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Doing(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """A job is in this phase."""
+    """A job is in this phase, or a suite is being imported."""
 
     suite: str
     case_key: str
+    """Empty during an import."""
     what: PhaseName
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 from perftrack.errors import PoolError
-from perftrack.pool.child_environment import import_path
+from perftrack.measure.child_environment import import_path
 
 OBJECT_STORE_BYTES = 512 * 2**20
 """Room for two trees of 100 MB and the results on their way."""

@@ -61,7 +61,7 @@ def _wanted(ray: ModuleType, want: str, asked: "_Asked") -> list[Worker]:
         return workers
     matching = [w for w in workers if w.report and fnmatchcase(_class(w.report).lower(), want.lower())]
     if workers and not matching:
-        raise UsageError(_no_match(want, sorted({_class(w.report) for w in workers if w.report}), gpu=bool(gpus)))
+        raise no_match(want, sorted({_class(w.report) for w in workers if w.report}), asked.problems, gpu=bool(gpus))
     return matching
 
 
@@ -110,7 +110,9 @@ class _Asked:
         *,
         gives_way: bool,
     ) -> None:
-        self._ray, self._setup, self._problems, self._gives_way = ray, setup, problems, gives_way
+        self._ray, self._setup, self._gives_way = ray, setup, gives_way
+        self.problems = problems
+        """Of places that have not named a device."""
         self._began_s = time.monotonic()
         self._patience_s = PLACE_S + limits.start_s
 
@@ -133,7 +135,7 @@ class _Asked:
             self._ray.kill(sign)
         for worker in waiting.values():
             where = f"of node {worker.place.node} was not free and is left out"
-            self._problems.append(f"a {worker.place.backend} device {where}")
+            self.problems.append(f"a {worker.place.backend} device {where}")
             worker.kill()
         return workers
 
@@ -144,7 +146,7 @@ class _Asked:
             for reply in ready:
                 worker = waiting.pop(reply)
                 if problem := _answer(self._ray, worker, workers):
-                    self._problems.append(problem)
+                    self.problems.append(problem)
                 else:
                     workers.append(worker)
                     if worker.usable and until > self._patience_s:
@@ -168,10 +170,13 @@ def _answer(ray: ModuleType, worker: Worker, known: Sequence[Worker]) -> str:
     return ""
 
 
-def _no_match(want: str, classes: Sequence[str], *, gpu: bool) -> str:
+def no_match(want: str, classes: Sequence[str], problems: Sequence[str], *, gpu: bool) -> UsageError | PoolError:
+    """The error where none of the `classes` is wanted. `problems` are of devices whose class is not known."""
     if not gpu:
-        return f"no GPU in the pool, so no device matches {want!r}; use -d cpu"
-    return f"unknown device class {want!r}: the pool has {', '.join(classes)} and cpu"
+        return UsageError(f"no GPU in the pool, so no device matches {want!r}; use -d cpu")
+    if problems:
+        return PoolError(f"no device of class {want!r} is free ({'; '.join(problems)}); free are {', '.join(classes)}")
+    return UsageError(f"unknown device class {want!r}: the pool has {', '.join(classes)} and cpu")
 
 
 def _class(report: DeviceReport) -> str:

@@ -54,6 +54,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag=
     device_class: str
     device_uuid: str
     case_key: str
+    """Or the suite that is being imported."""
     what: str
     """The phase: import, inputs, build, verify, warmup or time."""
 

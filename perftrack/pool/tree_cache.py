@@ -122,5 +122,6 @@ def _set_writable(root: Path, *, writable: bool) -> None:
         for path in (Path(folder), *(Path(folder, name) for name in names)):
             if path.is_symlink():
                 continue
-            mode = stat.S_IMODE(path.stat().st_mode)
-            path.chmod(mode | stat.S_IWUSR if writable else mode & ~0o222)
+            with contextlib.suppress(FileNotFoundError):  # another worker removes the same tree
+                mode = stat.S_IMODE(path.stat().st_mode)
+                path.chmod(mode | stat.S_IWUSR if writable else mode & ~0o222)

@@ -6,37 +6,50 @@ A lock of the system or of the server, not a row: it is gone with its process, h
 import fcntl
 import os
 import socket
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import sqlalchemy as sa
-from sqlalchemy import exc
 
 from perftrack.errors import StoreError, UsageError
-from perftrack.store import engine
 from perftrack.store.address import Address
-from perftrack.store.door import Door, translated
+from perftrack.store.door import Door
 from perftrack.store.schema import run
-
-_SERVER_LOCK = sa.text("SELECT pg_try_advisory_lock(:key)")
+from perftrack.store.server_lock import ServerLock, taken
 
 
 @contextmanager
-def own(door: Door, uid: str) -> Generator[None]:
-    """Be the only process that carries out a run; UsageError where another one does."""
-    with _lock(door, uid) as other:
-        if other is not None:
+def own(door: Door, uid: str) -> Generator[Callable[[], None]]:
+    """Be the only process that carries out a run; UsageError where another one does.
+
+    What comes with it raises StoreError once another one has taken the run over, as it can where the server has lost
+    this process; what that one stores and whether it is done is its own business then.
+    """
+    path = door.address.path
+    with _file_lock(path, uid) if path else _server_lock(door.address, uid) as lock:
+        if isinstance(lock, str):
             raise UsageError(
-                f"run {uid[:8]} is being measured by another process{other}: wait for it "
+                f"run {uid[:8]} is being measured by another process{lock}: wait for it "
                 f"(`perftrack watch {uid[:8]}`) or stop it (`perftrack cancel {uid[:8]}`)"
             )
-        yield
+
+        def keep() -> None:
+            if lock is not None and lock.lost:
+                raise StoreError(
+                    f"run {uid[:8]} has been taken over by another process, since {door.address.label} had lost the "
+                    f"connection of this one: what was measured is kept, `perftrack watch {uid[:8]}` follows it"
+                )
+
+        yield keep
 
 
 def owned(door: Door, uid: str) -> bool:
     """Whether a process carries the run out."""
-    with _lock(door, uid) as other:
+    path = door.address.path
+    if path is None:
+        return door.read(lambda connection: taken(connection, uid))
+    with _file_lock(path, uid) as other:
         return other is not None
 
 
@@ -53,15 +66,8 @@ def interrupt(connection: sa.Connection, uid: str, now_us: int) -> bool:
 
 
 @contextmanager
-def _lock(door: Door, uid: str) -> Generator[str | None]:
-    """None where the lock is ours now, else who has it, as far as that is known."""
-    path = door.address.path
-    with _file_lock(path, uid) if path else _server_lock(door.address, uid) as other:
-        yield other
-
-
-@contextmanager
 def _file_lock(database: Path, uid: str) -> Generator[str | None]:
+    """None where the lock is ours now, else who has it."""
     path = database.with_name(f"{database.name}.{uid[:16]}.lock")
     while True:
         try:
@@ -86,16 +92,10 @@ def _file_lock(database: Path, uid: str) -> Generator[str | None]:
 
 
 @contextmanager
-def _server_lock(address: Address, uid: str) -> Generator[str | None]:
-    """On a connection of its own, which must not wait in a pool: the lock lives as long as it does."""
-    alone = engine.writer(address)
-    with translated(address):
-        connection = alone.connect().execution_options(isolation_level="AUTOCOMMIT")
+def _server_lock(address: Address, uid: str) -> Generator[ServerLock | str]:
+    """The lock, or that somebody else has it; who that is the server does not say."""
+    lock = ServerLock(address, uid)
     try:
-        with translated(address):
-            ours = connection.execute(_SERVER_LOCK, {"key": int(uid[:15], 16)}).scalar_one()
-        yield None if ours else ""
+        yield lock if lock.take() else ""
     finally:
-        with suppress(exc.SQLAlchemyError):  # the server may be away by now; the lock is gone then too
-            connection.close()
-        alone.dispose()
+        lock.release()

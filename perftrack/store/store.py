@@ -178,7 +178,7 @@ class Store:
         """Say that all finished jobs of a run have been added."""
         bulk.finish(self._door, self._writer.header(run_uid).id, finished_us=finished_us, problems=problems)
 
-    def own(self, run_uid: str) -> AbstractContextManager[None]:
+    def own(self, run_uid: str) -> AbstractContextManager[Callable[[], None]]:
         """Be the only process that carries out a run; UsageError where another one does."""
         return owner.own(self._door, run_uid)
 

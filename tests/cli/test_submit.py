@@ -187,6 +187,30 @@ def test_ctrl_c_keeps_what_was_measured_and_resume_measures_nothing_twice(
     assert {row["rounds"] for row in json.loads(done.stdout)["rows"]} == {4}
 
 
+@pytest.mark.fault
+def test_a_command_that_is_terminated_says_in_the_store_that_its_run_was_interrupted(
+    repo, files, command, joining, tmp_path
+):
+    repo.commit("base", files)
+    database = tmp_path / "perf.db"
+    process = subprocess.Popen(
+        [command, "submit", "-d", "cpu", "--quick", "--base", "none", "--rounds", "40", "flat"],
+        cwd=repo.root,
+        env={**joining, "PERFTRACK_DB": f"sqlite:///{database}"},
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+    )
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and jobs_in(database) < 1:
+        time.sleep(0.1)
+    process.terminate()
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 143, said
+    with sqlite3.connect(database) as connection:
+        assert connection.execute("select state from run").fetchall() == [("interrupted",)]
+
+
 def jobs_in(database):
     if not database.exists():
         return 0

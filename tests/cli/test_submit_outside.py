@@ -163,6 +163,25 @@ def test_a_connection_that_is_cut_for_a_while_costs_nothing(repo, command, head,
 
 
 @pytest.mark.fault
+def test_a_command_that_is_terminated_stops_its_job(repo, command, run_alone, head, follow):
+    """As a CI host does that cancels."""
+    repo.commit("base", {"suites/sleeps.py": SLEEPS, "pyproject.toml": "[tool.perftrack]\n"})
+    process = follow(command, "submit", "-d", "cpu", "--quick", "--base", "none", "--rounds", "200")
+    (name,) = re.findall(r"^job     (\S+) at", until(process, "job     "))
+    until(process, "measure 200 jobs")
+    process.terminate()
+    process.communicate(timeout=60)
+    assert process.returncode == 143
+    deadline = time.monotonic() + 60
+    while (state := job_state(head, name)) == "RUNNING" and time.monotonic() < deadline:
+        time.sleep(0.5)
+    assert state != "RUNNING"
+    watched = run_alone("watch", "latest", env=head[1])
+    assert watched.returncode == 4
+    assert "was broken off with" in watched.stderr
+
+
+@pytest.mark.fault
 def test_a_bisection_from_outside_whose_head_is_never_heard_of_again(repo, command, run_alone, head, proxy, follow):
     good = repo.commit("good", {"suites/sleeps.py": SLEEPS, "pyproject.toml": "[tool.perftrack]\n"})
     repo.commit("slow", {"suites/sleeps.py": SLEEPS.replace("variant(0.01)", "variant(0.02)")})
@@ -248,6 +267,12 @@ def test_a_head_that_does_not_answer_is_said_with_the_remedy(repo, files, run_al
     done = run_alone("submit", "-d", "cpu", env={**outside, "RAY_ADDRESS": "http://127.0.0.1:1"})
     assert done.returncode == 3
     assert "no head answers at http://127.0.0.1:1" in done.stderr.splitlines()[-1]
+
+
+def job_state(head, name):
+    address, outside = head
+    answer = requests.get(f"{address}/api/jobs/{name}", headers=authorization(outside), timeout=20)
+    return answer.json()["status"]
 
 
 def authorization(outside):

@@ -60,6 +60,18 @@ def test_broken_suites_are_problems_and_the_others_are_collected(tree):
     assert "SIGKILL" in collected.problems["f_killed"]
 
 
+def test_a_suite_sees_no_secret_while_it_is_imported(tree, monkeypatch):
+    secrets = {"PERFTRACK_DB": "postgresql://user:word@host/db", "GITHUB_TOKEN": "word", "RAY_AUTH_TOKEN": "word"}
+    for name, value in secrets.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("NVIDIA_DRIVER_CAPABILITIES", "all")
+    says = "import os\nraise RuntimeError(' '.join(sorted(os.environ)) + ' word' * ('word' in str(os.environ)))\n"
+    collected = collect_tree(tree("t", {"suites/says.py": says}), ("suites",))
+    seen = collected.problems["says"].partition("RuntimeError: ")[2].split()
+    assert {"PATH", "NVIDIA_DRIVER_CAPABILITIES", "HOME"} <= {*seen}, "the list is whole"
+    assert not {*secrets, "word"} & {*seen}
+
+
 @pytest.mark.fault
 def test_a_hanging_suite_is_ended(tree):
     root = tree("t", {"suites/a_hang.py": "import time\nwhile True: time.sleep(1)\n", "suites/b.py": GOOD})

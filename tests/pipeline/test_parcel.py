@@ -1,10 +1,17 @@
 """What goes to a cluster from outside, and what is taken up of it from the store: real git, a real database."""
 
+import json
+import signal
+from importlib.metadata import version
+
 import msgspec
+import pytest
 from life_builders import ADD, CLASS, case, finding, timed
 
+from perftrack import __version__
+from perftrack.errors import UsageError
 from perftrack.model import Method, Run, RunOptions
-from perftrack.pipeline import parcel
+from perftrack.pipeline import inside, parcel
 from perftrack.pipeline.execution import Execution
 from perftrack.pipeline.inside import LogTalk
 from perftrack.pipeline.past import History
@@ -18,6 +25,16 @@ class Declared(msgspec.Struct):
 
     cases: list
     problems: dict = {}
+
+
+@pytest.fixture
+def job(tmp_path, monkeypatch):
+    """Folder in which a job of a cluster without a database begins."""
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PERFTRACK_DB", raising=False)
+    yield tmp_path
+    signal.signal(signal.SIGTERM, before)
 
 
 def execution(world, head, base, scratch, **more):
@@ -61,6 +78,39 @@ def test_a_run_without_a_history_ships_no_line(world, tmp_path):
     assert one.goes_on == "the same command"
     parcel.pack(tmp_path, [one], None)
     assert parcel.unpack(tmp_path).items[0].line is None
+
+
+@pytest.mark.fault
+def test_a_parcel_of_another_perftrack_is_refused_whatever_its_fields_are(job, capsys):
+    """As the job does it, whose last line is what the other side says."""
+    versions = {"perftrack": "0.0.1", "ray": "2.9", "python": "3.11.9"}
+    (job / parcel.NAME).write_text(json.dumps({"versions": versions, "items": [{"new": 1}], "more": 2}))
+    assert inside.main() == 2
+    ended = msgspec.json.decode(capsys.readouterr().out.removeprefix(parcel.ENDED), type=parcel.Ended)
+    there = f"{__version__} at the head: install the same version on both"
+    assert ended.text == f"perftrack is 0.0.1 where the run was submitted and {there}"
+
+
+@pytest.mark.fault
+def test_a_parcel_of_the_same_version_with_other_fields_is_refused(tmp_path):
+    versions = {"perftrack": __version__, "ray": "2.9", "python": "3.11.9"}
+    (tmp_path / parcel.NAME).write_text(json.dumps({"versions": versions, "items": [{"new": 1}]}))
+    with pytest.raises(UsageError, match=r"is not the one at the head .* install it from the same source on both"):
+        parcel.unpack(tmp_path)
+
+
+@pytest.mark.fault
+def test_another_ray_is_said_and_the_run_goes_on(world, job, capsys):
+    """It ends here for want of a database."""
+    base = world.revision(world.base)
+    parcel.pack(job, [execution(world, base, base, job)], None)
+    packed = json.loads((job / parcel.NAME).read_text())
+    packed["versions"]["ray"] = "2.9"
+    (job / parcel.NAME).write_text(json.dumps(packed))
+    assert inside.main() == 3
+    differs, ended = capsys.readouterr().out.splitlines()
+    assert differs == f"differs ray 2.9 here and {version('ray')} at the head"
+    assert "the cluster has no PERFTRACK_DB in its environment" in ended
 
 
 def test_what_the_cluster_stored_is_taken_up_with_what_the_history_says_of_it(world, tmp_path):

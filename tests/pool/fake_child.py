@@ -47,6 +47,7 @@ def report(backend):
         "nice": os.nice(0),
         "cupy": os.environ.get("NVIDIA_FAKE_CUPY", "14.2"),
         "pid": os.getpid(),
+        "card": os.getppid(),
         "cwd": str(Path.cwd()),
         "path": "\n".join(sys.path),
         "files": " ".join(path.name for path in Path().iterdir()),
@@ -230,13 +231,25 @@ def import_prints():
         time.sleep(0.001)
 
 
+def import_twice():
+    """As of head and base, the first of which takes longer than is kept quiet about."""
+    time.sleep(5.5)
+    say(Phase(what="import", suite="import_twice"))
+
+
 IMPORTS = {
+    "import_twice": import_twice,
     "import_hangs": hang_with_gil,
     "import_prints": import_prints,
     "import_exits": lambda: os._exit(5),
 }
 
 
+if mute := os.environ.get("NVIDIA_FAKE_HANGS"):
+    Path(mute).touch()
+    hang_with_gil()
+if "NVIDIA_FAKE_DUMB" in os.environ:
+    os._exit(7)
 order = msgspec.json.decode(sys.stdin.buffer.read(), type=Order)
 hello = report(order.backend)
 say(Hello(report=hello))

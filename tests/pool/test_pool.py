@@ -111,6 +111,15 @@ def test_a_kill_from_outside_is_repeated_and_never_a_failure(pool, make_job):
     assert statuses(attempts["fine"]) == [(1, Status.OK)]
 
 
+def test_imports_that_follow_each_other_are_signs_of_life(pool, make_job):
+    """A Card of which nothing is heard is ended, and each of them may take as long as a start."""
+    events = list(pool.run([make_job("fine", suite="import_twice")]))
+    told = [(event.what, event.case_key) for event in events if isinstance(event, Progress)]
+    assert told == [("import", "import_twice"), ("time", "fine[]")]
+    (result,) = [event for event in events if isinstance(event, JobResult)]
+    assert (result.status, result.attempt) == (Status.OK, 1)
+
+
 def test_a_suite_that_cannot_be_imported_fails_alone(pool, make_job):
     jobs = [make_job("a", suite="import_exits"), make_job("b", suite="import_exits"), make_job("c")]
     attempts = run(pool, *jobs)
@@ -213,6 +222,14 @@ def test_other_kinds_of_addresses_are_refused(address, monkeypatch):
     monkeypatch.setenv("RAY_ADDRESS", address)
     with pytest.raises(UsageError, match=r"host:port"):
         resolve_address(None)
+
+
+@pytest.mark.parametrize("address", ["https://ada:word@head:8265", "ray://ada:word@head:1", "ada:word@head:6379"])
+def test_no_credentials_of_an_address_are_said(address):
+    with pytest.raises(UsageError, match=r"host:port") as refused:
+        resolve_address(address)
+    assert "head" in str(refused.value)
+    assert "ada" not in str(refused.value)
 
 
 def test_the_address_is_explicit(monkeypatch):

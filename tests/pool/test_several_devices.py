@@ -1,11 +1,14 @@
 """Two cards of one class in a real Ray cluster: who measures what, and what becomes of a card that is not well."""
 
+import os
+import signal
 from collections import defaultdict
 
 import msgspec
 import pytest
 from test_pool import make_pool
 
+from perftrack.errors import PoolError
 from perftrack.model import JobResult, Status
 from perftrack.pipeline import plan
 from perftrack.pipeline.plan import Pair
@@ -97,6 +100,27 @@ def test_the_jobs_of_a_card_whose_worker_is_killed_are_done(pool, make_job):
     assert {status for status, _ in finals.values()} == {Status.OK}
     assert len(notes) == 1
     assert notes[0].startswith("the worker of device GPU-0 (FakeGPU-1G) was lost (ActorDiedError)")
+
+
+def card_of(pool, uuid):
+    (report,) = [report for report in pool.devices() if report.device.uuid == uuid]
+    return report.environment.entries["card"]
+
+
+def test_a_card_that_is_lost_before_the_first_job_is_left_and_nothing_is_lost(pool, make_job):
+    os.kill(card_of(pool, "GPU-0"), signal.SIGKILL)
+    results, notes = run(pool, [make_job("fine", backend="cuda", i=i) for i in range(4)])
+    assert [(one.status, one.attempt, one.device_uuid) for one in results["fine"]] == [(Status.OK, 1, "GPU-1")] * 4
+    (note,) = notes
+    assert note.startswith("device GPU-0 (FakeGPU-1G) on ")
+    assert note.endswith(" is left out: it was lost while it unpacked the trees (ActorDiedError)")
+
+
+def test_where_all_cards_are_lost_before_the_first_job_each_is_named(pool, make_job):
+    for uuid in ("GPU-0", "GPU-1"):
+        os.kill(card_of(pool, uuid), signal.SIGKILL)
+    with pytest.raises(PoolError, match=r"^no device can measure: device GPU-\d .* is left out: .*; device GPU-\d .*"):
+        run(pool, [make_job("fine", backend="cuda")])
 
 
 def test_rounds_of_one_case_go_to_all_cards_in_turn(pool, make_job):

@@ -1,7 +1,11 @@
 """Nodes that are lost, silent, new or different while a pool works: real raylets, real signals."""
 
 import os
+import re
 import signal
+import time
+from pathlib import Path
+from threading import Thread
 
 import pytest
 from several_nodes import several_nodes
@@ -99,6 +103,35 @@ def test_a_node_that_is_added_is_used_and_one_that_differs_is_not(nodes, pool, m
     assert [event.report.device.uuid for event in events if isinstance(event, Joined)] == ["CPU-c"]
     (left_out,) = notes(events)
     assert left_out.endswith("is left out: its software differs (cupy 13.6 instead of 14.2)")
+
+
+def test_a_new_node_that_cannot_name_its_device_is_named_itself(nodes, pool, make_job, tmp_path):
+    path = str(tmp_path / "said")
+    jobs = [make_job("until", path=path, i=i) for i in range(3)]
+    joins = once(at_work("CPU-a"), lambda: nodes.add("dumb", NVIDIA_FAKE_DUMB="1"))
+    says = once(lambda event: isinstance(event, Note) and "cannot name" in event.text, (tmp_path / "said").touch)
+    events = run(pool, jobs, lambda event: (joins(event), says(event)))
+    nodes.kill("dumb")
+    assert {status for tries in attempts(events).values() for status, _ in tries} == {Status.OK}
+    (left_out,) = [note for note in notes(events) if "cannot name" in note]
+    assert re.fullmatch(r"a cpu device of node \S+ is left out: a worker on .* cannot name its device: .*", left_out)
+
+
+def test_a_new_node_that_says_nothing_is_not_waited_for_once_all_is_done(nodes, pool, make_job, tmp_path):
+    """Until it had been given up, which would be a note."""
+    asked, path = tmp_path / "asked", str(tmp_path / "done")
+    jobs = [make_job("until", path=path, i=i) for i in range(2)]
+
+    def add():
+        nodes.add("mute", NVIDIA_FAKE_HANGS=str(asked))
+        while not asked.exists():
+            time.sleep(0.05)
+        Path(path).touch()
+
+    events = run(pool, jobs, once(at_work("CPU-a"), lambda: Thread(target=add).start()))
+    nodes.kill("mute")
+    assert {status for tries in attempts(events).values() for status, _ in tries} == {Status.OK}
+    assert [note for note in notes(events) if note.startswith("a cpu device")] == []
 
 
 @pytest.mark.parametrize("how", ["killed", "silent"])

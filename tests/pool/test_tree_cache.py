@@ -13,7 +13,7 @@ import pytest
 
 from perftrack.errors import PoolError
 from perftrack.model import TreeArchive
-from perftrack.pool.tree_cache import KEEP_S, evict, unpack
+from perftrack.pool.tree_cache import KEEP_S, evict, remove, unpack
 from perftrack.revision import Repository
 
 pytestmark = pytest.mark.fault
@@ -112,6 +112,18 @@ def test_many_may_unpack_the_same_tree_at_once(exported, cache):
         roots = list(pool.map(lambda _: unpack(*exported, cache), range(16)))
     assert set(roots) == {cache / exported[0].sha256}
     assert len(list(cache.iterdir())) == 1
+
+
+def test_many_may_remove_the_same_tree_at_once(cache):
+    for number in range(5):
+        root = cache / f"old-{number}"
+        for name in range(300):
+            (root / f"{name % 10}").mkdir(parents=True, exist_ok=True)
+            (root / f"{name % 10}" / f"{name}").touch(mode=0o444)
+        with ThreadPoolExecutor(8) as pool:
+            for done in [pool.submit(remove, root) for _ in range(8)]:
+                done.result()
+        assert not root.exists()
 
 
 def test_only_old_folders_are_evicted_and_only_above_the_limit(exported, cache):

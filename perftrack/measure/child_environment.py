@@ -1,4 +1,4 @@
-"""The environment of a measuring child: an allow-list, so that no token, database URL or setting of Ray gets in."""
+"""The environment of a child that imports tracked code: an allow-list, without tokens, database URL or Ray settings."""
 
 import hashlib
 import importlib.metadata
@@ -27,7 +27,7 @@ def import_path(environ: Mapping[str, str]) -> str:
 def child_environment(
     environ: Mapping[str, str], *, scratch: Path, caches: Path, cores: int, gpu: bool
 ) -> dict[str, str]:
-    """What a child may see of `environ` (the Card's), with folders, caches and threads of its own."""
+    """What a child may see of `environ` (its parent's), with folders, caches and threads of its own."""
     passed = {key: value for key, value in environ.items() if key in _PASSED or key.startswith(_PASSED_PREFIX)}
     return {
         **passed,
