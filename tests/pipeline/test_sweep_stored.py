@@ -16,6 +16,7 @@ from perftrack.pipeline import execution, outside
 from perftrack.pipeline import submit as submissions
 from perftrack.pipeline import sweep as sweeps
 from perftrack.pipeline.parcel import ENDED, Ended
+from perftrack.report.sweep import text
 
 PYPROJECT = """
 [tool.perftrack]
@@ -173,6 +174,7 @@ def test_a_class_that_is_not_there_is_left_and_asked_for_once(world, busy, code)
     assert {one.why for one in report.commits if one.outcome == "left"} == {why}
     assert world.cards.asked == [EACH[0], EACH[1], EACH[1]]
     assert (report.exit_code, report.problems) == (code, ("it is busy",) if busy else ())
+    assert ("problem it is busy" in text(report)) is bool(busy)
     world.cards.become[H200] = Status.OK
     report = world.sweep()
     assert sorted(one.outcome for one in report.commits) == ["measured", "measured", "stored", "stored"]
