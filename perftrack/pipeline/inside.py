@@ -7,16 +7,21 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
 import msgspec
 
-from perftrack.errors import IncompleteError, PerftrackError, PoolError
-from perftrack.pipeline.execution import Execution
+from perftrack.errors import IncompleteError, PerftrackError, PoolError, StoppedError, UsageError
+from perftrack.model import Run
+from perftrack.pipeline.execution import Execution, Known
+from perftrack.pipeline.known import known
 from perftrack.pipeline.parcel import ENDED, Ended, Item, Versions, unpack
 from perftrack.pipeline.past import History
+from perftrack.pipeline.reach import Reach
 from perftrack.pipeline.trees import collect
+from perftrack.report.words import counted
 from perftrack.store import Store, safe_url
 
 _VARIABLE = "PERFTRACK_DB"
@@ -53,7 +58,8 @@ def main() -> int:
     except KeyboardInterrupt:
         ended = Ended(code=PoolError.exit_code, text="the job was stopped; what was measured is kept")
     except PerftrackError as error:
-        ended = Ended(code=error.exit_code, text=_without(url, str(error)))
+        stopped = isinstance(error, StoppedError)
+        ended = Ended(code=error.exit_code, text=_without(url, str(error)), stopped=stopped)
     talk.say(ENDED + msgspec.json.encode(ended).decode())
     return ended.code
 
@@ -66,18 +72,51 @@ def _carry_out(url: str, talk: LogTalk) -> Ended:
         raise PoolError(f"the cluster has no {_VARIABLE} in its environment: set it before `ray start` on the head")
     until = time.monotonic() + parcel.seconds if parcel.seconds is not None else float("inf")
     with Store.open(url) as store:
-        for item in parcel.items:
-            try:
+        if len(parcel.items) == 1:
+            _one(parcel.items[0], store, talk, until)
+            return Ended(code=0)
+        return _all(parcel.items, store, talk, until, url)
+
+
+def _all(items: Sequence[Item], store: Store, talk: LogTalk, until: float, url: str) -> Ended:
+    """One after the other; what cannot be measured now is told and left to the next sweep."""
+    reach, left, failed = Reach(), 0, False
+    for item in items:
+        run = item.run
+        why = reach.why_not(run.options.device)
+        try:
+            if not why:
                 _one(item, store, talk, until)
-            except IncompleteError as error:
-                if len(parcel.items) == 1:
-                    raise
-                talk.say(f"problem {item.run.head.label}: {_without(url, str(error))}")
-    return Ended(code=0)
+                reach.worked(run.options.device)
+                continue
+        except StoppedError:
+            raise
+        except (UsageError, PoolError, IncompleteError) as error:
+            why = _without(url, str(error))
+            if store.owned(run.uid):  # by another process, which measures it
+                talk.say(f"problem {run.head.label}: {why}")
+                continue
+            if not isinstance(error, IncompleteError):
+                reach.failed(run.options.device, error, begun=store.state(run.uid) is not None)
+            failed = failed or isinstance(error, PoolError)
+        left += 1
+        talk.say(f"problem {run.head.label}: {why}")
+    if not left:
+        return Ended(code=0)
+    kind = PoolError if failed else IncompleteError
+    return Ended(code=kind.exit_code, text=f"{left} of {counted(len(items), 'run')} are left for the next sweep")
 
 
 def _one(item: Item, store: Store, talk: LogTalk, until: float) -> None:
     run = item.run
+    of: Known = frozenset()
+    if run.options.sweep is not None:  # others may have been at it since it was shipped
+        if (state := store.state(run.uid)) is not None:
+            run = store.load_run(run.uid).run
+        if state == "complete":
+            talk.say(_stored(run))
+            return
+        of = known(store, run.repo, run.head.sha)
     trees = collect(run.head, run.base, run.base_note, item.archives, run.options.suite_paths)
     line = None if item.line is None else frozenset(item.line)
     execution = Execution(
@@ -89,12 +128,16 @@ def _one(item: Item, store: Store, talk: LogTalk, until: float) -> None:
         suspected=item.suspected,
         alpha=item.alpha,
         spread=item.spread,
-        known={*item.known},
+        known=of,
         until=until,
         resume=item.resume,
     )
     if not execution.measure(os.environ.get("RAY_ADDRESS")):
-        talk.say(f"stored  {run.head.label}: nothing was left to measure")
+        talk.say(_stored(run))
+
+
+def _stored(run: Run) -> str:
+    return f"stored  {run.head.label}: nothing was left to measure"
 
 
 def _without(url: str, text: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from perftrack.errors import IncompleteError, PoolError, StoreAwayError, UsageError
+from perftrack.errors import IncompleteError, PoolError, StoppedError, StoreAwayError, UsageError
 from perftrack.model import Run
 from perftrack.pipeline import parcel
 from perftrack.pipeline.execution import Execution
@@ -141,6 +141,8 @@ class _Following:
         return complete
 
     def _explain(self, state: str, log: str) -> None:
+        if self.ended and self.ended.stopped:
+            raise StoppedError(f"at the head: {self.ended.text}")
         if self.ended and self.ended.code:
             kinds = {error.exit_code: error for error in (UsageError, PoolError, IncompleteError)}
             raise kinds.get(self.ended.code, PoolError)(f"at the head: {self.ended.text}")

@@ -40,6 +40,8 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
 
     code: int
     text: str = ""
+    stopped: bool = False
+    """On purpose: what was measured is kept, and the run goes on with the next command."""
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,7 +49,6 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
 
     run: Run
     archives: dict[Side, TreeArchive]
-    known: list[tuple[str, str, str, str]] = []
     line: list[str] | None = None
     """First-parent line of the head, where its history is asked: the cluster has no repository."""
     suspected: list[Finding] = []
@@ -82,7 +83,6 @@ def pack(folder: Path, executions: Sequence[Execution], seconds: float | None) -
             Item(
                 run=one.run,
                 archives=archives,
-                known=sorted(one.known),
                 line=sorted(one.history.line(one.run.head)) if one.history else None,
                 suspected=one.suspected,
                 alpha=one.alpha,

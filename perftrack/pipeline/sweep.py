@@ -4,23 +4,33 @@ A run is one commit on one device class, without a base. What is stored is never
 broken off goes on where it was, and the next one begins where the last one ended.
 """
 
+import itertools
 import secrets
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
 from perftrack import config
-from perftrack.errors import IncompleteError, StoppedError, UsageError
+from perftrack.errors import (
+    IncompleteError,
+    InfrastructureError,
+    PerftrackError,
+    PoolError,
+    StoppedError,
+    UsageError,
+)
 from perftrack.measure.methods import default_method, quick_method
-from perftrack.model import Method, Run, RunOptions, Status, SweepPart
-from perftrack.pipeline import commits, plan
+from perftrack.model import Run, RunOptions, Status, SweepPart, digest
+from perftrack.pipeline import plan
+from perftrack.pipeline.backlog import TRIES, choose, plain, same
 from perftrack.pipeline.execution import Execution, Known
+from perftrack.pipeline.known import LOST, backend, covered, known, lost
 from perftrack.pipeline.outside import carry_out, job_name, ship
+from perftrack.pipeline.reach import Reach
 from perftrack.pipeline.select import of_axes
 from perftrack.pipeline.synthetic import refuse
 from perftrack.pipeline.talk import Talk
@@ -31,7 +41,6 @@ from perftrack.report.words import counted
 from perftrack.revision import Commit, Repository
 from perftrack.store import Store, default_url
 
-LAST_SWEEP = "last-sweep"
 _UNNAMED = "default"
 
 
@@ -65,16 +74,20 @@ def sweep(request: Request, talk: Talk) -> SweepReport:
     url = config.database_url(request.database, settings) or default_url()
     with Store.open(url) as store, tempfile.TemporaryDirectory(prefix="perftrack-") as scratch:
         refuse(store)
-        chosen = _choose(repository, store, name, wanted)
+        questions = [_question(settings, wanted, device) for device in wanted.devices]
+        chosen = choose(repository, store, name, wanted, questions)
         talk.say(f"sweep   {name}: {len(chosen.commits)} of {chosen.of} commits since {chosen.since}")
         part = SweepPart(name=name, commits=tuple(commit.sha for commit in chosen.commits))
-        options = [_options(settings, wanted, device, part) for device in wanted.devices]
+        options = [msgspec.structs.replace(one, sweep=part) for one in questions]
         sweeping = _Sweeping(repository, store, talk, Path(scratch), request.address, _until(wanted))
         if request.detach:
             sweeping.parcel = []
         swept = tuple(sweeping.all(chosen.commits, options))
         sweeping.ship()
-    return SweepReport(name=name, of=chosen.of, since=chosen.since, commits=swept)
+    if sweeping.errors and all(one.outcome == "left" for one in swept):
+        raise sweeping.errors[0]
+    problems = dict.fromkeys(str(one) for one in sweeping.errors if isinstance(one, InfrastructureError))
+    return SweepReport(name=name, of=chosen.of, since=chosen.since, commits=swept, problems=tuple(problems))
 
 
 def _wanted(request: Request, settings: config.Settings) -> tuple[str, config.Sweep]:
@@ -104,7 +117,7 @@ def _until(wanted: config.Sweep) -> float:
     return time.monotonic() + config.seconds(wanted.budget) if wanted.budget else float("inf")
 
 
-def _options(settings: config.Settings, wanted: config.Sweep, device: str, part: SweepPart) -> RunOptions:
+def _question(settings: config.Settings, wanted: config.Sweep, device: str) -> RunOptions:
     make = quick_method if wanted.quick else default_method
     return RunOptions(
         suites=wanted.suites,
@@ -116,46 +129,7 @@ def _options(settings: config.Settings, wanted: config.Sweep, device: str, part:
         methods={"cuda": make("cuda"), "cpu": make("cpu")},
         case_timeout_s=settings.case_timeout,
         seed=secrets.randbits(32),
-        sweep=part,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Chosen:
-    commits: list[Commit]
-    of: int
-    since: str
-
-
-def _choose(repository: Repository, store: Store, name: str, wanted: config.Sweep) -> _Chosen:
-    """What earlier sweeps of this name still owe, then what the range asks for."""
-    whole = repository.first_parents(wanted.head)
-    places = {commit.sha: place for place, commit in enumerate(whole)}
-    runs = [entry.run for entry in store.runs(repo=repository.name) if entry.run.head.sha in places]
-    own = [(run, run.options.sweep) for run in runs if run.options.sweep and run.options.sweep.name == name]
-    planned = [sha for _, part in own for sha in part.commits if sha in places]
-    behind = max((places[sha] for sha in planned), default=None)
-    line, since = _range(repository, whole, behind, wanted)
-    finished = {run.head.sha for run, _ in own if run.state == "complete"}
-    found = (commits.gaps(line, finished, wanted.steps)) if wanted.fill_gaps else commits.steps(line, wanted.steps)
-    begun = {run.head.sha for run, _ in own}
-    elsewhere = {run.head.sha for run in runs if run.state == "complete" and not run.head.dirty} - begun
-    owed = [whole[places[sha]] for sha in planned if sha not in finished | elsewhere]
-    return _Chosen(list({commit.sha: commit for commit in [*owed, *found]}.values()), len(line), since)
-
-
-def _range(
-    repository: Repository, whole: list[Commit], behind: int | None, wanted: config.Sweep
-) -> tuple[list[Commit], str]:
-    """The commits to choose from, and after what they begin, in words. `behind`: where earlier sweeps ended."""
-    if wanted.since != LAST_SWEEP:
-        return repository.first_parents(wanted.head, wanted.since), wanted.since
-    if wanted.fill_gaps:
-        return whole, "the first commit"
-    if behind is not None:
-        return whole[behind + 1 :], f"the last sweep, which ended at {whole[behind].sha[:7]}"
-    # without a number of steps the first sweep of all is of the newest commit, not of the whole history
-    return (whole if wanted.steps else whole[-1:]), "the first commit, as there was no sweep yet"
 
 
 @dataclass
@@ -170,6 +144,13 @@ class _Sweeping:
     until: float
     parcel: list[Execution] | None = None
     """Where the cluster shall do it alone: what it will be sent."""
+    errors: list[PerftrackError] = field(default_factory=list[PerftrackError])
+    """What kept commits from being measured."""
+    exported: dict[str, Trees] = field(default_factory=dict[str, Trees])
+    """The newest commit's alone: its next device needs them too."""
+    reach: Reach = field(default_factory=Reach)
+    why: str = ""
+    """What all that is left is left for."""
 
     def ship(self) -> None:
         """Leave to the cluster what was put aside for it."""
@@ -179,55 +160,89 @@ class _Sweeping:
             self.talk.say(f"job     {name} at {jobs.address} measures {counted(len(self.parcel), 'run')}")
 
     def all(self, chosen: Sequence[Commit], options: Sequence[RunOptions]) -> Iterator[Swept]:
-        """What became of each; once one was stopped, the rest is left."""
-        why = ""
+        """What became of each; once one was stopped, or the store is away, the rest is left."""
         for commit in chosen:
             for one in options:
-                if not why and time.monotonic() > self.until:
-                    why = "the budget is used up"
-                swept = self._swept(commit, one, "left", why=why) if why else self._one(commit, one)
-                if swept.outcome == "stopped":
-                    why = swept.why
-                yield swept
+                if not self.why and time.monotonic() > self.until:
+                    self.why = "the budget is used up"
+                if why := self.why or self.reach.why_not(one.device):
+                    yield self._swept(commit, one, "left", why=why)
+                    continue
+                try:
+                    yield self._one(commit, one)
+                except InfrastructureError as error:
+                    self.errors.append(error)
+                    self.why = str(error)
+                    yield self._swept(commit, one, "left", why=self.why)
 
     def _one(self, commit: Commit, options: RunOptions) -> Swept:
-        run = self._stored(commit, options)
-        if run is not None and run.state == "complete":
-            return self._swept(commit, options, "stored", run=run)
+        asked = self._asked(commit, options)
+        complete = [run for run in asked if run.state == "complete"]
+        if complete and (len(complete) >= TRIES or not self._lost(complete[0].uid)):
+            return self._swept(commit, options, "stored", run=complete[0])
+        run = next((run for run in asked if run.state != "complete"), None)
         try:
             trees = self._trees(commit, options)
         except UsageError as error:
+            if run is not None:  # it had something to measure once, which is kept
+                return self._swept(commit, options, "left", run=run, why=str(error))
             return self._impossible(commit, options, str(error))
-        known = self._known(commit)
-        if run is None and _covered(trees, options, known):
+        of = known(self.store, self.repository.name, commit.sha)
+        if run is None and covered(trees, options, of):
             return self._swept(commit, options, "stored", why="by other runs")
-        return self._measured(commit, run or self._new_run(commit, options, trees), trees, known)
+        swept = self._measured(commit, run or self._new_run(commit, options, trees), trees, of)
+        if swept.outcome == "measured" and len(complete) + 1 < TRIES and self._lost(swept.run):
+            return msgspec.structs.replace(swept, outcome="partial")
+        return swept
 
     def _trees(self, commit: Commit, options: RunOptions) -> Trees:
         """UsageError where the commit has nothing of what was asked for."""
-        compared = Compared(self.repository, self.repository.revision(commit.sha), None, _note(options))
-        trees = export(compared, options.suite_paths, self.scratch)
+        trees = self.exported.get(commit.sha)
+        if trees is None:
+            compared = Compared(self.repository, self.repository.revision(commit.sha), None, _note(options))
+            trees = export(compared, options.suite_paths, self.scratch)
+            self.exported = {commit.sha: trees}
         plan.check_selection(trees, options)
-        if not plan.selected(trees, options, "head"):
+        cases = plan.selected(trees, options, "head")
+        if not cases:
             raise UsageError("; ".join(trees.problems))
+        kind = backend(options.device)
+        if kind and not trees.problems and not any(case.backend == kind for case in cases):
+            raise UsageError(f"no selected case can run on {options.device}: the suites declare none for this backend")
         return trees
 
-    def _measured(self, commit: Commit, run: Run, trees: Trees, known: Known) -> Swept:
+    def _measured(self, commit: Commit, run: Run, trees: Trees, of: Known) -> Swept:
         if self.parcel is not None:
-            self.parcel.append(self._execution(run, trees, known))
+            self.parcel.append(self._execution(run, trees, of))
             return self._swept(commit, run.options, "submitted", run=run)
         self.talk.say(f"measure {run.head.label} {run.head.subject}, run {run.uid[:8]}")
         try:
-            if carry_out(self._execution(run, trees, known), self.address):
-                return self._swept(commit, run.options, "measured", run=run)
+            done = carry_out(self._execution(run, trees, of), self.address)
         except StoppedError as error:
-            return self._swept(commit, run.options, "stopped", run=run, why=str(error))
-        except IncompleteError as error:
-            return self._impossible(commit, run.options, str(error))
+            self.why = str(error)
+            return self._swept(commit, run.options, "stopped", run=run, why=self.why)
+        except (UsageError, PoolError, IncompleteError) as error:
+            return self._broken_off(commit, run, error)
+        self.reach.worked(run.options.device)
+        if done:
+            return self._swept(commit, run.options, "measured", run=run)
         return self._swept(commit, run.options, "stored", why="by other runs")
 
-    def _execution(self, run: Run, trees: Trees, known: Known) -> Execution:
-        return Execution(run, trees, self.store, self.talk, known=known, until=self.until)
+    def _broken_off(self, commit: Commit, run: Run, error: PerftrackError) -> Swept:
+        """Measuring failed for now, or for good where no device of the kind has anything to do."""
+        begun, elsewhere = self.store.state(run.uid) is not None, self.store.owned(run.uid)
+        if isinstance(error, IncompleteError) and not begun:
+            return self._impossible(commit, run.options, str(error))
+        self.talk.say(f"problem {run.head.label}: {error}")
+        if not (elsewhere and isinstance(error, UsageError)):  # else another process is at it, and all is well
+            self.errors.append(error)
+        if not elsewhere:
+            self.reach.failed(run.options.device, error, begun=begun)
+        outcome: Outcome = "stopped" if begun and not elsewhere else "left"
+        return self._swept(commit, run.options, outcome, run=run, why=str(error))
+
+    def _execution(self, run: Run, trees: Trees, of: Known) -> Execution:
+        return Execution(run, trees, self.store, self.talk, known=of, until=self.until)
 
     def _swept(
         self, commit: Commit, options: RunOptions, outcome: Outcome, *, run: Run | None = None, why: str = ""
@@ -257,25 +272,23 @@ class _Sweeping:
             for one in stored.summaries
             if one.status is not Status.OK
         ]
+        texts += [
+            f"{one.suite}: {one.case} infra: {one.message.partition(chr(10))[0]}" for one in lost(self.store, [run.uid])
+        ]
         return sum(count for count, _ in self.store.busy(run.uid).values()), (*stored.run.problems, *texts)
 
-    def _stored(self, commit: Commit, options: RunOptions) -> Run | None:
-        """The newest run of this very question, whole or not."""
-        for entry in self.store.runs(repo=self.repository.name):
-            run = entry.run
-            if run.head.sha == commit.sha and not run.head.dirty and run.base is None and _same(run.options, options):
-                return run
-        return None
+    def _lost(self, uid: str) -> bool:
+        statuses = {one.status for one in self.store.load_run(uid).summaries}
+        return bool(statuses & LOST or lost(self.store, [uid]))
 
-    def _known(self, commit: Commit) -> Known:
-        """What other runs say of the commit: that need not be measured again."""
-        found: dict[tuple[str, str, str, str], set[Status]] = {}
-        with suppress(UsageError):  # nothing is stored of it
-            for point in self.store.summaries(self.store.find_revision(self.repository.name, commit.sha)):
-                one = point.summary
-                key = (one.suite, one.case_key, one.device_class, point.method_digest)
-                found.setdefault(key, set()).add(one.status)
-        return {key for key, statuses in found.items() if not statuses & {Status.INFRA, Status.UNSTABLE}}
+    def _asked(self, commit: Commit, options: RunOptions) -> list[Run]:
+        """The runs of this very question, whole or not, the newest first."""
+        try:
+            revision = self.store.find_revision(self.repository.name, commit.sha)
+        except UsageError:  # nothing is stored of it
+            return []
+        runs = [entry.run for entry in self.store.runs_of(revision)]
+        return [run for run in runs if not run.head.dirty and run.base is None and same(run.options, options)]
 
     def _impossible(self, commit: Commit, options: RunOptions, why: str) -> Swept:
         """Stored as a run without jobs, so that it is not tried again and its reason can be read."""
@@ -286,8 +299,12 @@ class _Sweeping:
         return self._swept(commit, options, "impossible", run=run, why=why)
 
     def _new_run(self, commit: Commit, options: RunOptions, trees: Trees | None) -> Run:
+        """Two sweeps give the same commit the same uid, so that only one of them measures it."""
+        uid = self._uid(commit, options)
+        if self.store.state(uid) is not None:  # another one has begun it just now
+            return self.store.load_run(uid).run
         return Run(
-            uid=secrets.token_hex(16),
+            uid=uid,
             repo=self.repository.name,
             head=self.repository.revision(commit.sha),
             base=None,
@@ -297,32 +314,12 @@ class _Sweeping:
             problems=trees.problems if trees else (),
         )
 
+    def _uid(self, commit: Commit, options: RunOptions) -> str:
+        """Of the next run of this question."""
+        question = [self.repository.name, commit.sha, plain(options)]
+        names = (digest([*question, number])[:32] for number in itertools.count())
+        return next(uid for uid in names if self.store.state(uid) != "complete")
+
 
 def _note(options: RunOptions) -> str:
     return f"not asked for (sweep {options.sweep.name if options.sweep else ''})"
-
-
-def _same(one: RunOptions, other: RunOptions) -> bool:
-    """The same question, whatever sweep it was part of."""
-    plain = [msgspec.structs.replace(options, seed=0, sweep=None) for options in (one, other)]
-    return plain[0] == plain[1]
-
-
-def _covered(trees: Trees, options: RunOptions, known: Known) -> bool:
-    """Whether every selected case is known on some device of the kind that is asked for: no pool is needed to see."""
-    there = {(suite, key, digest) for suite, key, _, digest in known}
-
-    def is_known(case: plan.Case) -> bool:
-        method = options.methods.get(case.backend, Method()).of(case)
-        return (case.suite, case.key, method.digest) in there
-
-    cases = plan.selected(trees, options, "head")
-    kinds = (
-        {"cpu"}
-        if options.device == "cpu"
-        else {"cuda"}
-        if options.device
-        else {c.backend for c in filter(is_known, cases)}
-    )
-    wanted = [case for case in cases if case.backend in kinds]
-    return bool(wanted) and all(map(is_known, wanted))

@@ -12,9 +12,10 @@ from perftrack.report.text import draw
 
 SCHEMA = "perftrack.sweep/1"
 
-Outcome = Literal["measured", "submitted", "stored", "impossible", "stopped", "left"]
-"""`submitted`: the cluster measures it. `stored`: nothing was left to measure. `impossible`: this commit has nothing
-that can run, for good. `stopped`: broken off in the middle, goes on next time. `left`: not begun, is next time's."""
+Outcome = Literal["measured", "partial", "submitted", "stored", "impossible", "stopped", "left"]
+"""`partial`: the machine lost some of it, which is tried again next time. `submitted`: the cluster measures it.
+`stored`: nothing was left to measure. `impossible`: this commit has nothing that can run, for good. `stopped`: broken
+off in the middle, goes on next time. `left`: not begun, is next time's."""
 
 
 class Swept(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,11 +46,18 @@ class SweepReport(msgspec.Struct, frozen=True, kw_only=True):
     """What the range begins after, in words."""
     commits: tuple[Swept, ...]
     """In the order of measuring."""
+    problems: tuple[str, ...] = ()
+    """What of pool or database failed, each once."""
 
     @property
     def exit_code(self) -> int:
-        """0: every chosen commit is measured as far as it can be; 4: something is left for the next time."""
-        return 4 if any(one.outcome in {"stopped", "left"} for one in self.commits) else 0
+        """0: every chosen commit is measured as far as it can be; 4: something is left for the next time.
+
+        3: so it is, as pool or database failed.
+        """
+        if self.problems:
+            return 3
+        return 4 if any(one.outcome in {"partial", "stopped", "left"} for one in self.commits) else 0
 
 
 COLUMNS = ("commit", "device", "outcome", "jobs", "run", "why")
@@ -67,6 +75,8 @@ def text(report: SweepReport, look: Look | None = None) -> str:
     ]
     if report.commits:
         lines += [line(), *table(COLUMNS, [_cells(one) for one in report.commits], look.width, align="lllrll")]
+    for problem in report.problems:
+        lines += entry("problem", plain(problem), look.width)
     lacking = [f"{one.commit} {plain(text)}" for one in report.commits for text in one.lacking]
     if lacking:
         lines.append(line())

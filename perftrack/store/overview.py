@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from perftrack.judge.value import FLAKY
 from perftrack.model import Status
 from perftrack.store import aliases, read, wide
-from perftrack.store.schema import device_class, finding, kernel_case, result, run, run_side, series, suite
+from perftrack.store.schema import device_class, finding, job_attempt, kernel_case, result, run, run_side, series, suite
 from perftrack.store.value import StoredSummary
 
 _FAULTS = (Status.WRONG.value, Status.FAILED.value, Status.INVALID.value)
@@ -77,6 +77,40 @@ def tallies(connection: sa.Connection, uids: Sequence[str]) -> list[Tally]:
         Tally(run_uid=uid, device_class=name, verdict=verdict, red=bool(is_red), flaky=bool(is_flaky), count=count)
         for uid, name, verdict, is_red, is_flaky, count in rows
     ]
+
+
+class Lost(msgspec.Struct, frozen=True, kw_only=True):
+    """A case of which a run has nothing on a device class, since the machine lost every attempt."""
+
+    run_uid: str
+    suite: str
+    case: str
+    device_class: str
+    message: str
+    """Of one of the attempts."""
+
+
+def lost(connection: sa.Connection, uids: Sequence[str]) -> list[Lost]:
+    """Of the runs `uids`, by suite and case."""
+    kept = sa.func.sum(sa.case((job_attempt.c.status != Status.INFRA.value, 1), else_=0))
+    question = (
+        sa.select(
+            run.c.uid.label("run_uid"),
+            suite.c.name.label("suite"),
+            kernel_case.c.key.label("case"),
+            device_class.c.name.label("device_class"),
+            sa.func.max(job_attempt.c.message).label("message"),
+        )
+        .join_from(job_attempt, run, job_attempt.c.run_id == run.c.id)
+        .join(kernel_case, job_attempt.c.case_id == kernel_case.c.id)
+        .join(suite, kernel_case.c.suite_id == suite.c.id)
+        .join(device_class, job_attempt.c.device_class_id == device_class.c.id)
+        .where(run.c.uid.in_(uids))
+        .group_by(run.c.uid, suite.c.name, kernel_case.c.key, device_class.c.name)
+        .having(kept == 0)
+        .order_by(suite.c.name, kernel_case.c.key)
+    )
+    return [Lost(**row) for row in read.mappings(connection, question)]
 
 
 def series_names(connection: sa.Connection) -> list[SeriesName]:

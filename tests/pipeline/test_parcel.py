@@ -51,10 +51,7 @@ def execution(world, head, base, scratch, **more):
 def test_a_parcel_has_what_the_cluster_needs_and_cannot_ask_for(world, tmp_path):
     head, base = world.revision(world.commit("head")), world.revision(world.base)
     suspected = [finding(message="why")]
-    known = {("elementwise", ADD, CLASS, "digest")}
-    one = execution(
-        world, head, base, tmp_path, known=known, suspected=suspected, alpha=0.005, spread=True, resume="f" * 32
-    )
+    one = execution(world, head, base, tmp_path, suspected=suspected, alpha=0.005, spread=True, resume="f" * 32)
     one.history = History(world.store, one.run, world.git.line)
     folder = tmp_path / "parcel"
     folder.mkdir()
@@ -66,7 +63,6 @@ def test_a_parcel_has_what_the_cluster_needs_and_cannot_ask_for(world, tmp_path)
     assert (item.resume, one.goes_on) == ("f" * 32, "`perftrack submit --resume ffffffff`"), (
         "a look is not resumed itself"
     )
-    assert item.known == list(known)
     assert sorted([head.sha, base.sha]) == item.line
     for side, archive in item.archives.items():
         assert (folder / archive.path).read_bytes() == (tmp_path / one.trees.archives[side].path).read_bytes()

@@ -3,7 +3,7 @@
 import store_builders as build
 
 from perftrack.model import Status, Verdict
-from perftrack.store import Store
+from perftrack.store import Store, overview
 
 CLASS = build.device().device_class
 
@@ -42,6 +42,26 @@ def test_verdicts_are_counted_by_run_and_device_class(store: Store) -> None:
         ("ambiguous", False): 1,
     }
     assert store.tallies([]) == []
+
+
+def test_a_case_is_lost_where_the_machine_spoilt_every_attempt(store: Store) -> None:
+    """One attempt that says something of the code is enough, also in another round."""
+    run, other = build.run(1), build.run(2)
+    away = build.case("add[dtype=float32,n=2]")
+    spoilt = {"status": Status.INFRA, "message": "no usable device is left", "measurements": ()}
+    for one in (run, other):
+        store.begin_run(one)
+        store.add_job(one.uid, build.case(), build.job(**spoilt), build.device())
+    store.add_job(run.uid, build.case(), build.job(attempt=2), build.device())
+    for number in (1, 2):
+        store.add_job(run.uid, away, build.job(case_key=away.key, round=number, **spoilt), build.device())
+    found = store.read(lambda connection: overview.lost(connection, [run.uid, other.uid]))
+    assert {(one.run_uid, one.suite, one.case, one.device_class, one.message) for one in found} == {
+        (run.uid, away.suite, away.key, CLASS, "no usable device is left"),
+        (other.uid, away.suite, build.case().key, CLASS, "no usable device is left"),
+    }
+    assert len(found) == 2, "whatever its rounds"
+    assert store.read(lambda connection: overview.lost(connection, [])) == []
 
 
 def test_series_by_name_with_the_points_of_the_newest_runs(store: Store) -> None:
