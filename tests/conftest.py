@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from ports import free_port
+from ray_processes import started
 
 TOGETHER = ("cli", "pool", "store")
 """Folders whose tests share what takes long to make: a Ray cluster, a server. Elsewhere, those of a file do at most."""
@@ -127,21 +128,7 @@ def ray_head(port: int, environment: Mapping[str, str], *options: str) -> Iterat
             *(sys.executable, "-u", "-m", "ray.scripts.scripts", "start", "--head", "--block", f"--port={port}"),
             *(f"--object-store-memory={512 << 20}", "--disable-usage-stats", f"--temp-dir={folder}", *options),
         ]
-        with subprocess.Popen(
-            command,
-            env=dict(environment),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        ) as head:
-            said = []
-            for line in head.stdout or ():
-                said.append(line)
-                if "Ray runtime started" in line:
-                    break
-            else:
-                pytest.fail(f"Ray does not start: {''.join(said)}")
+        with started(command, environment) as head:
             yield
             head.terminate()
             with suppress(subprocess.TimeoutExpired):

@@ -12,7 +12,7 @@ import msgspec
 
 from perftrack import config, stats
 from perftrack.declare import NEVER_GATED
-from perftrack.errors import IncompleteError, UsageError
+from perftrack.errors import IncompleteError, StoppedError, UsageError
 from perftrack.judge import bisect as search
 from perftrack.judge import life
 from perftrack.judge.accuracy import FACTOR
@@ -237,6 +237,8 @@ class _Bisection:
         """What one commit between the ends says."""
         try:
             seen, run_uid = self._measure(revision)
+        except StoppedError:
+            raise
         except (_LacksCaseError, IncompleteError) as error:
             return self._skipped(revision, str(error))
         same = (ends.variant, ends.device_class)

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from perftrack import stats
-from perftrack.errors import IncompleteError, UsageError
+from perftrack.errors import IncompleteError, StoppedError, UsageError
 from perftrack.judge.value import Finding, Interval
 from perftrack.measure.methods import default_method
 from perftrack.model import (
@@ -282,6 +282,19 @@ def measures(repo, tmp_path, shas, **more):
     with pytest.raises(MeasuringError) as raised:
         ask(repo, tmp_path, KEY, f"{shas[0]}..{shas[-1]}", talk=Told(), **more)
     return str(raised.value)
+
+
+class Cancelling:
+    def say(self, text):
+        if text.startswith("measure "):
+            raise StoppedError("cancelled")
+
+
+def test_a_search_that_is_cancelled_ends(repo, tmp_path):
+    shas = line(repo, 4)
+    store_runs(repo, tmp_path, shas, {4: ENDS}, rounds=2)
+    with pytest.raises(StoppedError, match="cancelled"):
+        ask(repo, tmp_path, KEY, f"{shas[0]}..{shas[-1]}", talk=Cancelling())
 
 
 def lost(*statuses):

@@ -12,11 +12,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 
 from ports import free_port
+from ray_processes import session, started
 
 _START = (sys.executable, "-u", "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats")
 _SIZE = (f"--object-store-memory={128 << 20}", "--num-gpus=0")
-
-_TRIES = 3
 
 
 @dataclass
@@ -36,13 +35,13 @@ class Nodes:
         """At the port, with nothing of an earlier head."""
         made = mkdtemp(dir=self.folder, prefix="h")
         head = [*_START, "--head", f"--port={self.port}", f"--num-cpus={cpus}", *_SIZE, "--include-dashboard=false"]
-        self.joined["head"] = _started([*head, f"--temp-dir={made}"], self.environment)
+        self.joined["head"] = started([*head, f"--temp-dir={made}"], self.environment)
 
     def add(self, name: str, *options: str, **extra: str) -> None:
         """A node of one CPU, unless `options` say otherwise; `extra` is part of the environment of its workers."""
         command = [*_START, f"--address={self.address}", "--num-cpus=1", *_SIZE, f"--node-name={name}", *options]
         environment = {**self.environment, "NVIDIA_FAKE_CPU": name, **extra}
-        self.joined[name] = _started(command, environment)
+        self.joined[name] = started(command, environment)
 
     def kill(self, name: str) -> None:
         """As when the power fails: all processes of the node at once, without a word."""
@@ -60,7 +59,7 @@ class Nodes:
         """The living processes of a node, whatever groups they made (they are one session), with `word` in their
         command line.
         """
-        return _session(self.joined[name].pid, word)
+        return session(self.joined[name].pid, word)
 
     def close(self) -> None:
         for name in list(self.joined):
@@ -92,40 +91,3 @@ def several_nodes(environment: Mapping[str, str], names: tuple[str, ...], **extr
             yield nodes
         finally:
             nodes.close()
-
-
-def processes() -> Iterator[tuple[int, int, str]]:
-    """Process id, session and command line of everything that lives."""
-    for path in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            fields = (path / "stat").read_text().rpartition(")")[2].split()
-            words = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            if fields[0] != "Z":
-                yield int(path.name), int(fields[3]), words
-
-
-def _started(command: list[str], environment: Mapping[str, str]) -> subprocess.Popen[str]:
-    """Ray gives up after half a minute in which a busy machine did not start it; whoever runs a cluster tries again."""
-    said: list[str] = []
-    for _ in range(_TRIES):
-        process = subprocess.Popen(
-            command,
-            env=dict(environment),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-        for line in process.stdout or ():
-            said.append(line)
-            if "Ray runtime started" in line:
-                return process
-        with process:  # else what it has started goes on without it
-            for pid in _session(process.pid):
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-    raise RuntimeError(f"Ray does not start: {''.join(said)}")
-
-
-def _session(leader: int, word: str = "") -> list[int]:
-    return [pid for pid, session, words in processes() if session == leader and word in words]
