@@ -44,5 +44,5 @@ def started(command: list[str], environment: Mapping[str, str]) -> subprocess.Po
 
 
 def session(leader: int, word: str = "") -> list[int]:
-    """Of the living processes those that one has started, whatever groups they made, with `word` in the command line."""
+    """The living processes that one has started, whatever groups they made, with `word` in their command line."""
     return [pid for pid, of, words in processes() if of == leader and word in words]
