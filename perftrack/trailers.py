@@ -31,7 +31,7 @@ def read(log: str, head: str) -> list[Accepted]:
     """
     found: list[Accepted] = []
     for record in filter(None, log.split("\0")):
-        sha, author, *said = record.strip("\n").split("\n")
+        sha, author, *said = record.split("\n")
         for value in filter(None, map(str.strip, said)):
             pattern, _, reason = value.partition(" ")
             if reason.strip():

@@ -85,5 +85,8 @@ def _replace_view(name: str, joins: str = "") -> None:
     instant = INSTANT[context.get_context().dialect.name]
     committed, measured = instant.format("revision.committed_us"), instant.format("run.started_us")
     text = RESULTS.format(committed=committed, measured=measured, name=name, joins=joins, **VALUE)
-    op.execute("DROP VIEW results")
+    if context.get_context().dialect.name == "sqlite":
+        op.execute("DROP VIEW results")
+    else:  # who may read it is said of the view, and others may have views of it
+        text = text.replace("CREATE VIEW", "CREATE OR REPLACE VIEW")
     op.execute(sa.text(text.replace(":", "\\:")))

@@ -8,7 +8,7 @@ import msgspec
 from perftrack import config
 from perftrack.model import Run, RunOptions, Status
 from perftrack.pipeline import commits
-from perftrack.pipeline.known import LOST, fits, lost
+from perftrack.pipeline.known import LOST, fits, lost, statuses
 from perftrack.revision import Commit, Repository
 from perftrack.store import Store
 
@@ -21,7 +21,7 @@ _AT_ONCE = 500
 """Runs that the store is asked of together."""
 
 Classes = Mapping[str, set[str]]
-"""Device class → how what was measured on it ended: verdicts, or statuses."""
+"""Device class → how what was measured on it ended: statuses, those of baselines too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,11 @@ def choose(
     places = {commit.sha: place for place, commit in enumerate(whole)}
     stored = [entry.run for entry in store.runs(repo=repository.name)]
     runs = [run for run in stored if run.head.sha in places and not run.head.dirty]
-    planned = [sha for run in runs for sha in _part(run, name) if sha in places]
+    planned = list(dict.fromkeys(sha for run in runs for sha in _part(run, name) if sha in places))
     behind = max((places[sha] for sha in planned), default=None)
     line, since = _range(repository, whole, behind, wanted)
-    asked = {commit.sha for commit in line} if wanted.fill_gaps else set[str]()
-    open_ones = [run for run in runs if run.state == "complete" and run.head.sha in asked.union(planned)]
+    asked = {*planned, *(commit.sha for commit in line if wanted.fill_gaps)}
+    open_ones = [run for run in runs if run.state == "complete" and run.head.sha in asked]
     finished = answered(open_ones, name, questions, _classes(store, open_ones))
     found = commits.gaps(line, finished, wanted.steps) if wanted.fill_gaps else commits.steps(line, wanted.steps)
     owed = [whole[places[sha]] for sha in planned if sha not in finished]
@@ -121,8 +121,8 @@ def _classes(store: Store, runs: Sequence[Run]) -> dict[str, Classes]:
     found: dict[str, dict[str, set[str]]] = {}
     for start in range(0, len(runs), _AT_ONCE):
         uids = [run.uid for run in runs[start : start + _AT_ONCE]]
-        for one in store.tallies(uids):
-            found.setdefault(one.run_uid, {}).setdefault(one.device_class, set()).add(one.verdict)
+        for uid, device_class, status in statuses(store, uids):
+            found.setdefault(uid, {}).setdefault(device_class, set()).add(status)
         for gone in lost(store, uids):
             found.setdefault(gone.run_uid, {}).setdefault(gone.device_class, set()).add(Status.INFRA.value)
     return dict(found)

@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from perftrack.declare import NEVER_GATED
-from perftrack.errors import IncompleteError, PoolError, StoppedError, StoreAwayError
+from perftrack.errors import IncompleteError, PoolError, StoppedError, StoreAwayError, StoreError
 from perftrack.judge.confirm import EARLY_ROUNDS, FAMILY_ALPHA, NO_TIME, Key, key, settle, suspects, unclear
 from perftrack.judge.paired import compare
 from perftrack.judge.summary import summarize
@@ -23,7 +23,7 @@ from perftrack.pipeline.plan import Pair
 from perftrack.pipeline.talk import Talk
 from perftrack.pipeline.trees import Trees
 from perftrack.pool.client import Joined, Note, Pool, Progress
-from perftrack.report.words import counted
+from perftrack.report.words import counted, goes_on
 from perftrack.store import Spool, Store
 
 Identity = tuple[str, str, str]
@@ -42,7 +42,6 @@ class Execution:
     With a `history` what it tells of the head is suspected too, and `told` has its answers. `suspected`, of a run of no
     first rounds, is what its fresh rounds are for; `alpha` is the share of false confirmations among all it suspects.
     `known`: what is left out, since another run has measured it. `until`: when to stop, by the monotonic clock.
-    `resume`: the run by which `perftrack submit --resume` goes on with this one; none where the same command does.
     """
 
     def __init__(
@@ -58,24 +57,18 @@ class Execution:
         spread: bool = False,
         known: Known = frozenset(),
         until: float = math.inf,
-        resume: str = "",
     ) -> None:
         self.run, self.trees, self.store, self.talk = run, trees, store, talk
         self.history, self.suspected, self.alpha = history, list(suspected), alpha
-        self.spread, self.known, self.until, self.resume = spread, known, until, resume
+        self.spread, self.known, self.until = spread, known, until
         self.told: dict[Key, Told] = {}
         self.findings: list[Finding] = []
         self.summaries: list[Summary] = []
         self.devices: list[Device] = []
         self.problems = list(run.problems)
-        self.spool, self.away = Spool(store, run.uid, goes_on=self.goes_on), False
+        self.spool, self.away = Spool(store, run.uid, goes_on=goes_on(run)), False
         self._begun, self._asked_s = False, time.monotonic()
         self._keep_owning: Callable[[], None] = lambda: None
-
-    @property
-    def goes_on(self) -> str:
-        """What to type to go on with it."""
-        return f"`perftrack submit --resume {self.resume[:8]}`" if self.resume else "the same command"
 
     def measure(self, address: str | None) -> bool:
         """All rounds on all devices, then the verdict, stored; False where everything is known and there is no run.
@@ -110,16 +103,24 @@ class Execution:
                 self.findings = self._confirm(pool, pairs, findings)
         except (KeyboardInterrupt, SystemExit, StoppedError):  # the second is SIGTERM
             if self._begun:
-                self._finish("interrupted", [], [])
+                self._interrupt()
             raise
         except PoolError as error:
             if not self._begun:
                 raise
-            self._finish("interrupted", [], [])
-            raise PoolError(f"{error}; what was measured is kept: {self.goes_on} goes on") from error
+            self._interrupt()
+            raise PoolError(f"{error}; what was measured is kept: {goes_on(self.run)} goes on") from error
         self.summaries = self._summaries(pairs, range(1, 1 + options.rounds + options.confirm_rounds))
         self.finish()
         return True
+
+    def _interrupt(self) -> None:
+        """Another process that goes on with it by now says itself how it ends."""
+        try:
+            self._keep_owning()
+        except StoreError:
+            return
+        self._finish("interrupted", [], [])
 
     def recall(self) -> None:
         """Take up what somebody else measured and stored of this run, and ask its history as `measure` does."""
@@ -216,9 +217,9 @@ class Execution:
 
     def _replay(self) -> None:
         """What was kept while the database was away goes in before anything is asked of it."""
+        self._keep_owning()
         if count := self.spool.replay():
             self.talk.say(f"stored  {counted(count, 'job')} kept while the database was away")
-        self._keep_owning()
         self.away = False
 
     def _heed(self) -> None:
@@ -299,9 +300,9 @@ class Execution:
         self._run_jobs(pool, "confirm", jobs)
         looked = settle(findings, self._judge(again, early), told, alpha=self.alpha)
         unsure = unclear(looked, {key(one) for one in chosen})
-        goes_on = [pair for pair in doubtful if pair.identity in unsure]
-        goes_on += self._as_often(again, broken, unsure, rounds)
-        self._run_jobs(pool, "confirm", self._left(goes_on, rounds, turns))
+        more = [pair for pair in doubtful if pair.identity in unsure]
+        more += self._as_often(again, broken, unsure, rounds)
+        self._run_jobs(pool, "confirm", self._left(more, rounds, turns))
         return settle(findings, self._judge(again, rounds), told, alpha=self.alpha)
 
     def _as_often(

@@ -83,7 +83,7 @@ def _all(items: Sequence[Item], store: Store, talk: LogTalk, until: float, url: 
     reach, left, failed = Reach(), 0, False
     for item in items:
         run = item.run
-        why = reach.why_not(run.options.device)
+        why = _without(url, reach.why_not(run.options.device))
         try:
             if not why:
                 _one(item, store, talk, until)
@@ -130,7 +130,6 @@ def _one(item: Item, store: Store, talk: LogTalk, until: float) -> None:
         spread=item.spread,
         known=of,
         until=until,
-        resume=item.resume,
     )
     if not execution.measure(os.environ.get("RAY_ADDRESS")):
         talk.say(_stored(run))

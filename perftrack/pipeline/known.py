@@ -38,6 +38,11 @@ def lost(store: Store, uids: Sequence[str]) -> list[Lost]:
     return store.read(lambda connection: overview.lost(connection, uids))
 
 
+def statuses(store: Store, uids: Sequence[str]) -> list[tuple[str, str, str]]:
+    """(run, device class, status) of what these runs measured of their heads, each once."""
+    return store.read(lambda connection: overview.statuses(connection, uids))
+
+
 def backend(device: str) -> Backend | None:
     """What `device`, as it was asked for, can only be; None where that depends on what there is."""
     return ("cpu" if device.lower().startswith("cpu") else "cuda") if device else None

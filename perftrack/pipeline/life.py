@@ -4,6 +4,8 @@ import datetime as dt
 import getpass
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -38,42 +40,70 @@ def remember(store: Store, uid: str, repository: Repository, accepted: Sequence[
     moved = sightings.moved(known, seen, line)
     store.remember(uid, [msgspec.structs.replace(one, case=own[one.case]) for one in seen], moved=moved)
     for said in accepted:
-        used = _accepted_by(said, store.regressions(repo=stored.run.repo), repository)
-        for one in store.regressions(run_uid=uid):
-            now_us = _now_us()
-            there = [each for each in one.sightings if each.run_uid == uid and not each.gone]
-            open_ = [each.case for each in there if life.stands(one, each, now_us).state is State.OPEN]
-            about: dict[str, Any] = {"reason": said.reason, "author": said.author, "at_us": now_us}
-            chosen = _matching(said.pattern, open_, renamed)
-            cases = [case for case in chosen if (one.device_class, one.kind, case) not in used]
-            marks = [Mark(case=case, state=State.ACKNOWLEDGED, level=life.upper(one, case), **about) for case in cases]
-            store.mark(one.id, marks)
+        _accept(store, uid, said, renamed, _Used(store, stored.run.repo, uid, repository, line))
 
 
-def _accepted_by(
-    said: Accepted, known: Sequence[Regression], repository: Repository
-) -> set[tuple[str, life.Kind, CaseId]]:
-    """What a trailer has accepted already of its commit or a later one; of a rebased commit that is nothing yet."""
-    found: set[tuple[str, life.Kind, CaseId]] = set()
-    for one in known:
-        cases = {mark.case for mark in one.marks if (mark.reason, mark.author) == (said.reason, said.author)}
-        if cases and repository.descends(one.found.sha, said.sha):
-            found |= {(one.device_class, one.kind, case) for case in cases}
-    return found
+@dataclass
+class _Used:
+    """What trailers have accepted already."""
+
+    store: Store
+    repo: str
+    uid: str
+    repository: Repository
+    line: Line
+
+    def by(self, said: Accepted, device_class: str, kind: life.Kind, case: CaseId) -> bool:
+        """Whether the trailer has accepted the case in another run, of a commit behind this one and not before its own.
+
+        Of a rebased commit, or a merge that was only tried, that is nothing: there it accepts anew.
+        """
+        return any(
+            each.run_uid != self.uid
+            and not each.gone
+            and each.at_us <= mark.at_us
+            and each.head.sha in self.line.behind
+            and self.repository.descends(each.head.sha, said.sha)
+            for one in self.known
+            if (one.device_class, one.kind) == (device_class, kind)
+            for mark in one.marks
+            if (mark.case, mark.reason, mark.author) == (case, said.reason, said.author)
+            for each in one.of(case)
+        )
+
+    @cached_property
+    def known(self) -> list[Regression]:
+        """All of the repository, asked for where a trailer is about something."""
+        return self.store.regressions(repo=self.repo)
+
+
+def _accept(store: Store, uid: str, said: Accepted, renamed: Mapping[tuple[str, str], str], used: _Used) -> None:
+    """Mark what is open in a run and the trailer is about."""
+    for one in store.regressions(run_uid=uid):
+        now_us = _now_us()
+        there = [each for each in one.sightings if each.run_uid == uid and not each.gone]
+        open_ = [each.case for each in there if life.stands(one, each, now_us).state is State.OPEN]
+        about: dict[str, Any] = {"reason": said.reason, "author": said.author, "at_us": now_us}
+        chosen = _matching(said.pattern, open_, renamed)
+        cases = [case for case in chosen if not used.by(said, one.device_class, one.kind, case)]
+        marks = [Mark(case=case, state=State.ACKNOWLEDGED, level=life.upper(one, case), **about) for case in cases]
+        store.mark(one.id, marks)
 
 
 def _of_today(
     findings: Iterable[Finding], renamed: Mapping[tuple[str, str], str]
 ) -> tuple[list[Finding], dict[CaseId, CaseId]]:
     """Findings by the names of today, and the names that the run has; that a renamed case is not there is none."""
-    named = {life.case_of(one): one for one in findings}
+    findings = list(findings)
+    there = {life.case_of(one) for one in findings}
     found: list[Finding] = []
     own: dict[CaseId, CaseId] = {}
-    for case, one in named.items():
+    for one in findings:
+        case = life.case_of(one)
         today = _today(case, renamed)
         if today != case and one.verdict is Verdict.REMOVED:
             continue
-        today = case if today in named else today  # called by another's name while both are there
+        today = case if today in there else today  # called by another's name while both are there
         found.append(msgspec.structs.replace(one, case_key=today.case_key))
         own[today] = case
     return found, own

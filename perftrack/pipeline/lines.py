@@ -1,6 +1,7 @@
 """The main line of history of the repository at hand, for the rules of the history."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from perftrack import config
@@ -24,18 +25,27 @@ def lines_at(start: Path, store: Store) -> dict[str, frozenset[str]]:
         main = repository.main_branch(settings.main_branch if settings else None)
         if main is None or repository.shallow:
             return {}
-        line = repository.line(repository.revision(main))
+        name, line = repository.name, repository.line(repository.revision(_with_own(repository, main)))
     except PerftrackError:
         return {}
-    name = repository.name
     stored = store.read(lambda each: main_lines(each, read.revisions(each, name, "")))
-    return {name: line | _unknown(repository, stored.get(name, frozenset()) - line)}
+    try:
+        return {name: line | _unknown(repository, stored.get(name, frozenset()) - line)}
+    except PerftrackError:
+        return {}
+
+
+def _with_own(repository: Repository, main: str) -> str:
+    """The local branch of the same name where it has all of the remote one: it may have commits not yet pushed."""
+    local = f"refs/heads/{main.rpartition('/')[2]}"
+    return local if repository.descends(local, main) else main
 
 
 def _unknown(repository: Repository, ids: frozenset[str]) -> frozenset[str]:
     """Those that the clone does not have, and what files from elsewhere were given for want of a commit."""
     asked = [one for one in sorted(ids) if _ID.fullmatch(one)]
-    said = repository.git("cat-file", "--batch-check", stdin="".join(f"{one}\n" for one in asked).encode())
+    own = replace(repository, environment={**repository.environment, "GIT_NO_LAZY_FETCH": "1"})  # none from elsewhere
+    said = own.git("cat-file", "--batch-check", stdin="".join(f"{one}\n" for one in asked).encode())
     answers = said.decode(errors="replace").splitlines()
     here = {one for one, answer in zip(asked, answers, strict=True) if not answer.endswith(" missing")}
     return ids - here

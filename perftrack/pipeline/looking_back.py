@@ -2,7 +2,6 @@
 
 import hashlib
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,9 +15,8 @@ from perftrack.pipeline.life import remember
 from perftrack.pipeline.outside import carry_out
 from perftrack.pipeline.past import Told
 from perftrack.pipeline.trees import Trees, beside
-from perftrack.report.words import counted
+from perftrack.report.words import LEFT_BY, counted
 from perftrack.revision import Repository
-from perftrack.trailers import Accepted
 
 _MOST_COMMITS = 3
 """Older commits that a run measures its head beside: each is a look of its own."""
@@ -38,7 +36,6 @@ class _Look:
 def look_back(
     execution: Execution,
     repository: Repository,
-    accepted: Sequence[Accepted],
     scratch: Path,
     address: str | None,
 ) -> None:
@@ -56,7 +53,7 @@ def look_back(
     for one in looks:
         answers |= {
             key(found): (found, one.commit)
-            for found in _answer(execution, one, len(looks), repository, accepted, scratch, address)
+            for found in _answer(execution, one, len(looks), repository, scratch, address)
         }
     execution.findings = [_explained(one, execution.told, answers, left) for one in execution.findings]
     execution.finish()
@@ -90,13 +87,12 @@ def _answer(
     look: _Look,
     looks: int,
     repository: Repository,
-    accepted: Sequence[Accepted],
     scratch: Path,
     address: str | None,
 ) -> list[Finding]:
     """What fresh rounds beside an older commit say, stored as a run of its own."""
     main, talk = execution.run, execution.talk
-    note = f"{repository.distance(look.commit, main.head)}, the level that run {main.uid[:8]} has left"
+    note = f"{repository.distance(look.commit, main.head)}, {LEFT_BY} {main.uid[:8]}"
     trees = beside(execution.trees, repository, look.commit, note, main.options.suite_paths, scratch)
     trees = _only(trees, {(one.suite, one.case_key) for one in look.findings})
     run = Run(
@@ -112,9 +108,9 @@ def _answer(
     talk.say(f"history {counted(len(look.findings), 'case')} beside {commit}, run {run.uid[:8]}")
     suspected = [msgspec.structs.replace(one, verdict=Verdict.AMBIGUOUS, ratios=()) for one in look.findings]
     alpha = FAMILY_ALPHA / looks
-    one = Execution(run, trees, execution.store, talk, suspected=suspected, alpha=alpha, resume=main.uid)
+    one = Execution(run, trees, execution.store, talk, suspected=suspected, alpha=alpha)
     carry_out(one, address)
-    remember(execution.store, run.uid, repository, accepted)
+    remember(execution.store, run.uid, repository, repository.accepted(main.head, look.commit))
     return one.findings
 
 

@@ -14,8 +14,11 @@ from perftrack.model import Run
 from perftrack.pipeline import parcel
 from perftrack.pipeline.execution import Execution
 from perftrack.pipeline.parcel import ENDED, ENTRYPOINT, Ended
+from perftrack.pipeline.talk import Talk
 from perftrack.pool.jobs import ENDED as JOB_ENDED
 from perftrack.pool.jobs import Jobs, is_jobs_address
+from perftrack.report.words import goes_on
+from perftrack.store import Store
 
 PATIENCE_S = 300.0
 """How long a run that is followed may show no sign of life: neither the head nor the store says anything new."""
@@ -31,7 +34,7 @@ def carry_out(execution: Execution, address: str | None) -> bool:
     jobs, name = Jobs(address or ""), job_name(execution.run)
     ship(jobs, name, [execution])
     execution.talk.say(f"job     {name} at {jobs.address}")
-    follow = _Following(jobs, name, execution)
+    follow = _Following(jobs, name, execution.run, execution.store, execution.talk)
     try:
         follow.to_the_end()
     except (KeyboardInterrupt, SystemExit):  # the second is SIGTERM, with which a CI host cancels
@@ -64,9 +67,8 @@ def ship(jobs: Jobs, name: str, executions: Sequence[Execution]) -> None:
 class _Following:
     """A job until its end: progress from the store, words from its log."""
 
-    def __init__(self, jobs: Jobs, name: str, execution: Execution) -> None:
-        self.jobs, self.name, self.run, self.goes_on = jobs, name, execution.run, execution.goes_on
-        self.store, self.talk = execution.store, execution.talk
+    def __init__(self, jobs: Jobs, name: str, run: Run, store: Store, talk: Talk) -> None:
+        self.jobs, self.name, self.run, self.store, self.talk = jobs, name, run, store, talk
         self.ended: Ended | None = None
         self._read = 0
         self._done = 0
@@ -114,7 +116,7 @@ class _Following:
             uid = self.run.uid[:8]
             raise PoolError(
                 f"the head at {address} is out of reach ({why}); its job {self.name} may go on: "
-                f"`perftrack watch {uid}` shows the run, {self.goes_on} goes on with it if it ended"
+                f"`perftrack watch {uid}` shows the run, {goes_on(self.run)} goes on with it if it ended"
             )
 
     def _progress(self) -> bool:

@@ -54,7 +54,6 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     suspected: list[Finding] = []
     alpha: float
     spread: bool
-    resume: str
 
 
 class _Label(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,7 +86,6 @@ def pack(folder: Path, executions: Sequence[Execution], seconds: float | None) -
                 suspected=one.suspected,
                 alpha=one.alpha,
                 spread=one.spread,
-                resume=one.resume,
             )
         )
     parcel = Parcel(versions=Versions(), items=tuple(made), seconds=seconds)

@@ -53,10 +53,11 @@ class History:
         }
         heads = {name: one for name, one in heads.items() if self._is_candidate(name, cases)}
         pasts: dict[Key, tuple[Past, Track, list[int]]] = {}
+        repo = self.run.repo
         for suite, device_class in dict.fromkeys((name[0], name[2]) for name in heads):
-            for track in self.store.tracks(suite, device=device_class, lines={self.run.repo: self._line}):
+            for track in self.store.tracks(suite, device=device_class, repo=repo, lines={repo: self._line}):
                 name = (track.suite, track.case_key, track.device_class, track.variant)
-                if track.repo == self.run.repo and name in heads and name not in pasts:
+                if name in heads and name not in pasts:
                     pasts[name] = self._past(track, heads[name], self._segment(heads[name], cases))
         answers = triage(
             {name: past for name, (past, _, _) in pasts.items()},

@@ -168,7 +168,7 @@ def _before(earlier: Sequence[StoredSummary], now: StoredSummary, line: Collecti
         position = point.revision.revision.position
         return -1 if position is None else position
 
-    own = [point for point in earlier if point.revision.revision.sha in line]
+    own = [point for point in earlier if point.revision.revision.sha in line and not point.revision.revision.dirty]
     if own:
         return max(own, key=lambda point: (place(point), point.measured_us))
     placed = [point for point in earlier if place(point) >= 0] if place(now) >= 0 else []

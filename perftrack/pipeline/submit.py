@@ -69,7 +69,7 @@ def submit(request: Request, talk: Talk) -> Report:
         plan.check_selection(trees, options)
         accepted = repository.accepted(run.head, run.base)
         _announce(run, trees, talk, resumed=resumed is not None)
-        execution = Execution(run, trees, store, talk, history=History(store, run, repository.line), resume=run.uid)
+        execution = Execution(run, trees, store, talk, history=History(store, run, repository.line))
         carry_out(execution, request.address)
         return conclude(execution, repository, accepted, Path(scratch), request.address)
 
@@ -88,7 +88,7 @@ def conclude(
     """
     store, uid, broken = execution.store, execution.run.uid, None
     try:
-        look_back(execution, repository, accepted, scratch, address)
+        look_back(execution, repository, scratch, address)
     except PerftrackError as error:
         broken = error
     finally:

@@ -20,7 +20,7 @@ from perftrack.measure.child_environment import import_path
 from perftrack.model import Backend, DeviceReport, Job, JobResult, Method, Side, TreeArchive
 from perftrack.pool.card import CHILD
 from perftrack.pool.child_process import Limits
-from perftrack.pool.jobs import without_credentials
+from perftrack.pool.jobs import shown
 from perftrack.pool.ray_session import listens
 from perftrack.pool.talk import Broken, Drained, Joined, Note, Progress, Ready, Reply, Request, Result, Start, Work
 
@@ -189,16 +189,16 @@ class Pool:
 def resolve_address(address: str | None) -> str:
     """`local` or `host:port`; UsageError for the forms that are not served."""
     text = (address or os.environ.get("RAY_ADDRESS", "") or "local").strip()
-    shown = without_credentials(text)
+    place = shown(text)
     if text.startswith("ray://"):
         raise UsageError(
-            f"Ray Client addresses are not supported ({shown}): give host:port on a machine of the cluster"
+            f"Ray Client addresses are not supported ({place}): give host:port on a machine of the cluster"
         )
     if "://" in text:
-        raise UsageError(f"the address {shown} is not supported: give host:port on a machine of the cluster")
-    if shown != text:
+        raise UsageError(f"the address {place} is not supported: give host:port on a machine of the cluster")
+    if place != text:
         raise UsageError(
-            f"the Ray address of {shown} has a user's name: give host:port, and the token in RAY_AUTH_TOKEN"
+            f"the Ray address of {place} has a user's name: give host:port, and the token in RAY_AUTH_TOKEN"
         )
     host, _, port = text.rpartition(":")
     if text != "local" and not (host and port.isdecimal()):

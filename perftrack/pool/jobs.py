@@ -32,6 +32,12 @@ def without_credentials(text: str) -> str:
     return re.sub(r"(?:(?<=//)|^(?!\w+://))[^\s'\"]*@", "", text)
 
 
+def shown(address: str) -> str:
+    """The same of one address, whatever its password is made of."""
+    scheme, between, rest = address.rpartition("://")
+    return scheme + between + rest.rpartition("@")[2]
+
+
 def is_jobs_address(address: str | None) -> bool:
     """Whether this is the address of a dashboard, not of a cluster's own port."""
     return (address or "").startswith(("http://", "https://"))
@@ -41,7 +47,7 @@ class Jobs:
     """The head's dashboard. What Ray says of a job is a hint: whether it did its work is in the store."""
 
     def __init__(self, address: str) -> None:
-        self.address = without_credentials(address)
+        self.address = shown(address)
         """To be shown."""
         self.problem = ""
         """Why the last look reached nobody; empty where it did."""
@@ -96,10 +102,11 @@ def _client(address: str) -> Any:
         def _do_request(self, *args: Any, **options: Any) -> Any:
             return super()._do_request(*args, timeout=_ANSWER_S, **options)
 
-    shown = without_credentials(address)
-    if shown != address and "@" not in urlsplit(address).netloc:  # what Ray says of it would quote a part of them
+    place, netloc = shown(address), urlsplit(address).netloc
+    odd = "@" not in netloc or {*" '\""} & {*netloc}
+    if place != address and odd:  # what Ray says of it would quote a part of them
         raise UsageError(
-            f"name or password in the address of {shown} must have each special character in percent: %2F is /"
+            f"name or password in the address of {place} must have each special character in percent: %2F is /"
         )
     try:
         return Client(address)
@@ -108,7 +115,7 @@ def _client(address: str) -> Any:
         if "ray[default]" in text:
             raise PoolError(_NO_CLIENT) from error
         raise PoolError(
-            f"no head answers at {shown}: {text}; is its dashboard on (`ray start --head --include-dashboard=true`, "
+            f"no head answers at {place}: {text}; is its dashboard on (`ray start --head --include-dashboard=true`, "
             "ray[default]), and is its token in RAY_AUTH_TOKEN here?"
         ) from error
 

@@ -20,6 +20,9 @@ WORSE = (Verdict.SLOWER, Verdict.FAILED, Verdict.WRONG, Verdict.MISSING, Verdict
 BISECTED = "the good end of a bisection"
 """How the base of a bisection's runs was found."""
 
+LEFT_BY = "the level left by run"
+"""Ends the note on the base of a look back, before the first digits of the run that it belongs to."""
+
 FOOTER = (
     "Left of -> is the base. Slower and faster are per cent of the base time. "
     "Speedup = baseline variant's time / variant's time: above 1 the variant wins."
@@ -107,6 +110,10 @@ def goes_on(run: Run) -> str:
     """What goes on with a run that was broken off."""
     if run.base_note == BISECTED:
         return "the same `perftrack bisect` command"
+    if run.options.sweep is not None:
+        return f"`perftrack sweep {run.options.sweep.name}`"
+    if LEFT_BY in run.base_note:
+        return f"`perftrack submit --resume {run.base_note.rpartition(' ')[2]}`"
     return f"`perftrack submit --resume {run.uid[:8]}`"
 
 

@@ -40,6 +40,20 @@ class SeriesName(msgspec.Struct, frozen=True, kw_only=True):
     """Row numbers of its series."""
 
 
+def statuses(connection: sa.Connection, uids: Sequence[str]) -> list[tuple[str, str, str]]:
+    """(run, device class, status) of the results of heads, baselines' too, of the runs `uids`, each once."""
+    question = (
+        sa.select(run.c.uid, device_class.c.name, wide.STATUS)
+        .distinct()
+        .join_from(run, run_side, run_side.c.run_id == run.c.id)
+        .join(result, result.c.run_side_id == run_side.c.id)
+        .join(series, result.c.series_id == series.c.id)
+        .join(device_class, series.c.device_class_id == device_class.c.id)
+        .where(run.c.uid.in_(uids), run_side.c.side == "head")
+    )
+    return [(uid, name, status) for uid, name, status in connection.execute(question)]
+
+
 def tallies(connection: sa.Connection, uids: Sequence[str]) -> list[Tally]:
     """Of the findings of the runs `uids`; of a run without a base, of its measurements."""
     red = sa.or_(

@@ -65,6 +65,8 @@ class ServerLock:
         self._connection: sa.Connection | None = None
         self._session: dict[str, object] = {}
         self._over = threading.Event()
+        self._left = False
+        """Nobody waits for the look that is under way."""
         self._looks = threading.Thread(target=self._look_after, daemon=True)
 
     def take(self) -> bool:
@@ -80,6 +82,7 @@ class ServerLock:
         if self._looks.ident is not None:
             self._looks.join(_LEAVE_S)
         if self._looks.is_alive():
+            self._left = True
             return
         if self._connection is not None:
             with suppress(exc.SQLAlchemyError):  # the end of a connection is noticed a moment later
@@ -98,6 +101,8 @@ class ServerLock:
     def _look_after(self) -> None:
         while not self.lost and not self._over.wait(LOOK_S):
             self.lost = not self._held()
+        if self._left:
+            self._drop()
 
     def _held(self) -> bool:
         """Whether it is ours, is so again, or may be at the next look, where the server is away."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar, Unpack
 
 import sqlalchemy as sa
 
@@ -34,7 +34,7 @@ from perftrack.store import (
 from perftrack.store.attempts import Identity
 from perftrack.store.door import Door, translated
 from perftrack.store.schema import device_class, run, series, suite
-from perftrack.store.tracks import Lines, Track, tracks
+from perftrack.store.tracks import Chosen, Track, tracks
 from perftrack.store.value import DeviceUse, FinishedJob, RunEntry, StoredRevision, StoredRun, StoredSummary
 from perftrack.store.write import Writer
 
@@ -337,9 +337,9 @@ class Store:
             where.append(read.of_newest(last, *where))
         return self.read(lambda connection: read.summaries(connection, *where, today=True))
 
-    def tracks(self, of: str = "*", *, device: str = "", variant: str = "", lines: Lines | None = None) -> list[Track]:
+    def tracks(self, of: str = "*", **chosen: Unpack[Chosen]) -> list[Track]:
         """The times of each candidate variant of a suite, or of cases that match, one a commit: `tracks.tracks`."""
-        return self.read(lambda each: tracks(each, of=of, device=device, variant=variant, lines=lines))
+        return self.read(lambda each: tracks(each, of=of, **chosen))
 
     def _device_filter(self, pattern: str | None) -> list[sa.ColumnElement[bool]]:
         if not pattern:

@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Sequence
 from itertools import groupby, pairwise
-from typing import Any
+from typing import Any, TypedDict
 
 import msgspec
 import sqlalchemy as sa
@@ -73,6 +73,15 @@ class Track(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+class Chosen(TypedDict, total=False):
+    """Which tracks, and of which commits: the arguments of `tracks`."""
+
+    device: str
+    variant: str
+    repo: str | None
+    lines: Lines | None
+
+
 _IS_CANDIDATE = sa.and_(series.c.variant != series.c.baseline, series.c.variant.not_in(NEVER_GATED))
 
 _SHOWN = sa.func.coalesce(case_alias.c.current_id, series.c.case_id)
@@ -114,15 +123,21 @@ _QUESTION = (
 
 
 def tracks(
-    connection: sa.Connection, *, of: str = "*", device: str = "", variant: str = "", lines: Lines | None = None
+    connection: sa.Connection,
+    *,
+    of: str = "*",
+    device: str = "",
+    variant: str = "",
+    repo: str | None = None,
+    lines: Lines | None = None,
 ) -> list[Track]:
     """Of a suite of the name `of`, or of cases whose key it is or matches; by repository, suite, case, class, variant.
 
-    `device` is a device class or a pattern with * and ?, empty: any; no `variant` means every candidate. A track has
-    commits of one line of history: of those that `lines` names for its repository, else of `lines.main_lines`.
-    Uncommitted changes are no part of a history. Of a commit that was measured several times the first time counts that
-    it was the head, as when it came; where it never was, the first time as a base. A renamed case is found by either
-    name and is one track, under that of today.
+    `device` is a device class or a pattern with * and ?, empty: any; no `variant` means every candidate, no `repo`
+    every repository. A track has commits of one line of history: of those that `lines` names for its repository, else
+    of `lines.main_lines`. Uncommitted changes are no part of a history. Of a commit that was measured several times the
+    first time counts that it was the head, as when it came; where it never was, the first time as a base. A renamed
+    case is found by either name and is one track, under that of today.
     """
     names = _Names(connection)
     keys = set(glob.matching(of, {key for _, key in names.cases.values()}))
@@ -135,18 +150,18 @@ def tracks(
         is_one_of(series.c.device_class_id, [number for number, name in names.classes.items() if name in classes]),
         series.c.variant == variant if variant else _IS_CANDIDATE,
     ]
-    known, marked = _of_lines(connection, lines or {}), _marked(connection)
+    known, marked = _of_lines(connection, repo, lines or {}), _marked(connection)
     rows = [row for row in connection.execute(_QUESTION.where(*where)) if row[3] in known]
     made: list[Track] = []
-    for (case, of_class, of_variant, repo), part in groupby(rows, lambda row: (*row[:3], known[row[3]].repo)):
+    for (case, of_class, of_variant, of_repo), part in groupby(rows, lambda row: (*row[:3], known[row[3]].repo)):
         one_a_commit = [next(measured) for _, measured in groupby(part, lambda row: row[3])]
-        made.append(_track(names, (case, of_class, of_variant, repo), one_a_commit, known, marked))
+        made.append(_track(names, (case, of_class, of_variant, of_repo), one_a_commit, known, marked))
     return sorted(made, key=lambda one: (one.repo, one.suite, one.case_key, one.device_class, one.variant))
 
 
-def _of_lines(connection: sa.Connection, lines: Lines) -> dict[int, StoredRevision]:
+def _of_lines(connection: sa.Connection, repo: str | None, lines: Lines) -> dict[int, StoredRevision]:
     """By row number, the revisions that histories are made of."""
-    stored = read.revisions(connection, None, "")
+    stored = read.revisions(connection, repo, "")
     whole = main_lines(connection, [one for one in stored if one.repo not in lines]) | dict(lines)
     return {one.id: one for one in stored if not one.revision.dirty and one.revision.sha in whole[one.repo]}
 

@@ -6,6 +6,8 @@ import time
 from functools import cache
 from typing import ClassVar
 
+import msgspec
+
 from perftrack.judge.value import Finding, Interval, Summary
 from perftrack.model import (
     Case,
@@ -89,15 +91,17 @@ class World:
         self.store.begin_run(run)
         summaries = []
         for one in findings:
+            name = one.device_class
+            card = CARD if name == CLASS else msgspec.structs.replace(CARD, uuid=f"GPU-{name}", device_class=name)
             attempt = JobResult(
-                suite=one.suite, case_key=one.case_key, device_class=CLASS, round=1, attempt=1, status=Status.OK,
-                device_uuid=CARD.uuid, environment=environment,
+                suite=one.suite, case_key=one.case_key, device_class=name, round=1, attempt=1, status=Status.OK,
+                device_uuid=card.uuid, environment=environment,
                 measurements=(Measurement(side="head", variant="fused", status=Status.OK),),
             )  # fmt: skip
-            self.store.add_job(run.uid, case(one.case_key), attempt, CARD)
+            self.store.add_job(run.uid, case(one.case_key), attempt, card)
             summaries += [
                 Summary(
-                    suite=one.suite, case_key=one.case_key, device_class=CLASS, device_uuid=CARD.uuid,
+                    suite=one.suite, case_key=one.case_key, device_class=name, device_uuid=card.uuid,
                     environment_digest=environment.digest, variant="fused", side=side, status=Status.OK, time_s=time_s,
                 )
                 for side, time_s in (("head", one.head_s), ("base", one.base_s))

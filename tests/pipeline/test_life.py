@@ -3,6 +3,7 @@
 import datetime as dt
 import re
 
+import msgspec
 import pytest
 from life_builders import ADD, CARD, CLASS, SUB, case, finding, timed
 
@@ -161,6 +162,37 @@ def test_a_trailer_of_an_earlier_commit_does_not_accept_what_grows_later(world):
     assert world.count("mark") == 1
     again = world.commit(f"slower, and meant\n\n{ACCEPT.replace('needed', 'more of it')}")
     assert world.judge(again, world.base, timed(10, 13, spread=1.01)).exit_code == 0
+
+
+def test_nor_does_one_of_a_commit_after_that_of_the_slowdown(world):
+    """As it mostly is: red first, then a commit that accepts."""
+    world.judge(world.commit("slow"), world.base, timed(10, 11, spread=1.01))
+    accepting = world.commit(f"words\n\n{ACCEPT}")
+    assert world.judge(accepting, world.base, timed(10, 11, spread=1.01)).exit_code == 0
+    later = world.commit("slower still")
+    assert world.judge(later, world.base, timed(10, 13, spread=1.01)).exit_code == 1
+    assert world.count("mark") == 1
+
+
+def test_a_merge_that_was_only_tried_has_not_used_a_trailer_up(world):
+    world.repo.git("checkout", "-q", "-b", "topic")
+    world.commit(f"slow\n\n{ACCEPT}")
+    world.repo.git("checkout", "-q", "main")
+    for subject in ("meanwhile", "later"):
+        main = world.repo.commit(subject, {"other": subject})
+        world.repo.git("checkout", "-q", "--detach", main)
+        world.repo.git("merge", "-q", "--no-ff", "-m", "Merge topic into main", "topic")
+        merge = world.repo.git("rev-parse", "HEAD")
+        assert world.judge(merge, main, timed(10, 11)).exit_code == 0, subject
+        world.repo.git("checkout", "-q", "main")
+
+
+def test_each_device_class_of_a_run_has_its_own_regression(world):
+    other = "NVIDIA-A100-80GB"
+    slow = world.commit("slow")
+    report = world.judge(slow, None, timed(10, 11), msgspec.structs.replace(timed(10, 12), device_class=other))
+    assert report.exit_code == 1
+    assert sorted(one.device_class for one in world.store.regressions()) == [other, CLASS]
 
 
 def test_a_trailer_of_a_rebased_commit_accepts_anew(world):

@@ -46,7 +46,7 @@ def judged(world, tmp_path):
         declared = Declared([msgspec.structs.replace(case(key), variants=("unfused", "fused")) for key in (ADD, SUB)])
         trees = Trees(head, base, "parent", archives, {"head": declared, "base": declared})
         history = History(world.store, run, world.git.line)
-        execution = Execution(run, trees, world.store, LogTalk(), history=history, resume=run.uid)
+        execution = Execution(run, trees, world.store, LogTalk(), history=history)
         execution.recall()
         return execution
 

@@ -51,7 +51,7 @@ def execution(world, head, base, scratch, **more):
 def test_a_parcel_has_what_the_cluster_needs_and_cannot_ask_for(world, tmp_path):
     head, base = world.revision(world.commit("head")), world.revision(world.base)
     suspected = [finding(message="why")]
-    one = execution(world, head, base, tmp_path, suspected=suspected, alpha=0.005, spread=True, resume="f" * 32)
+    one = execution(world, head, base, tmp_path, suspected=suspected, alpha=0.005, spread=True)
     one.history = History(world.store, one.run, world.git.line)
     folder = tmp_path / "parcel"
     folder.mkdir()
@@ -60,9 +60,6 @@ def test_a_parcel_has_what_the_cluster_needs_and_cannot_ask_for(world, tmp_path)
     (item,) = read.items
     assert read.seconds == 12.0
     assert (item.run, item.suspected, item.alpha, item.spread) == (one.run, suspected, 0.005, True)
-    assert (item.resume, one.goes_on) == ("f" * 32, "`perftrack submit --resume ffffffff`"), (
-        "a look is not resumed itself"
-    )
     assert sorted([head.sha, base.sha]) == item.line
     for side, archive in item.archives.items():
         assert (folder / archive.path).read_bytes() == (tmp_path / one.trees.archives[side].path).read_bytes()
@@ -71,7 +68,6 @@ def test_a_parcel_has_what_the_cluster_needs_and_cannot_ask_for(world, tmp_path)
 def test_a_run_without_a_history_ships_no_line(world, tmp_path):
     base = world.revision(world.base)
     one = execution(world, base, base, tmp_path)
-    assert one.goes_on == "the same command"
     parcel.pack(tmp_path, [one], None)
     assert parcel.unpack(tmp_path).items[0].line is None
 

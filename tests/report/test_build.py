@@ -3,8 +3,9 @@ import pytest
 from report_builders import ADD, CLASS, NORM, SOFTMAX, case, device, finding, revision, run, slower, summaries, summary
 
 from perftrack.judge.value import Finding
-from perftrack.model import Cause, Status, Verdict
+from perftrack.model import Cause, Status, SweepPart, Verdict
 from perftrack.report.build import build
+from perftrack.report.words import BISECTED, LEFT_BY, goes_on
 
 CASES = [case(ADD), case(SOFTMAX), case(NORM)]
 MEASURED = summaries(ADD, SOFTMAX, NORM)
@@ -84,6 +85,20 @@ def test_red_outweighs_incomplete_and_keeps_its_reasons():
 def test_incomplete_has_a_reason_and_exit_4(findings, more, reason):
     report = made(findings, **more)
     assert (report.verdict, report.exit_code, report.reasons) == ("INCOMPLETE", 4, (reason,))
+
+
+@pytest.mark.parametrize(
+    ("note", "sweep", "how"),
+    [
+        ("parent", None, f"`perftrack submit --resume {'0419' * 2}`"),
+        (f"3 commits back, {LEFT_BY} a1b2c3d4", None, "`perftrack submit --resume a1b2c3d4`"),
+        (BISECTED, None, "the same `perftrack bisect` command"),
+        ("a sweep", SweepPart(name="nightly", commits=()), "`perftrack sweep nightly`"),
+    ],
+)
+def test_what_goes_on_with_a_run_is_the_command_that_it_came_from(note, sweep, how):
+    one = run(note=note)
+    assert goes_on(msgspec.structs.replace(one, options=msgspec.structs.replace(one.options, sweep=sweep))) == how
 
 
 def test_a_run_that_is_being_reported_while_it_ends_is_not_interrupted():
