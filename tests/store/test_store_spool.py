@@ -145,7 +145,7 @@ def test_no_place_for_the_jobs_either(locked: tuple[Store, Any], tmp_path: Path)
 
 def test_a_disk_with_room_for_half_a_job(locked: tuple[Store, Any], tmp_path: Path) -> None:
     store, other = locked
-    kept = Spool(store, UID, tmp_path)
+    kept = Spool(store, UID, tmp_path, goes_on=AGAIN)
     assert not _add(kept, 2)
     whole = kept.path.read_bytes()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
