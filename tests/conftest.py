@@ -4,7 +4,6 @@ import os
 import secrets
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from ports import free_port
-from ray_processes import started
+from ray_processes import START, started
 
 TOGETHER = ("cli", "pool", "store")
 """Folders whose tests share what takes long to make: a Ray cluster, a server. Elsewhere, those of a file do at most."""
@@ -125,8 +124,8 @@ def ray_head(port: int, environment: Mapping[str, str], *options: str) -> Iterat
     """A head of a cluster of its own, with everything that it has started."""
     with TemporaryDirectory(prefix="ptc-", ignore_cleanup_errors=True) as folder:  # sockets need a short path
         command = [
-            *(sys.executable, "-u", "-m", "ray.scripts.scripts", "start", "--head", "--block", f"--port={port}"),
-            *(f"--object-store-memory={512 << 20}", "--disable-usage-stats", f"--temp-dir={folder}", *options),
+            *(*START, "--head", f"--port={port}", f"--object-store-memory={512 << 20}", f"--temp-dir={folder}"),
+            *options,
         ]
         with started(command, environment) as head:
             yield

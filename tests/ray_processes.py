@@ -3,10 +3,15 @@
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+START = (
+    *(sys.executable, "-u", "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats"),
+    "--dashboard-agent-listen-port=0",  # else each node but the first of a machine begs for seconds for the same port
+)
 _TRIES = 3
 
 

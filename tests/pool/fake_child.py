@@ -144,8 +144,9 @@ def slow(job):
 
 
 def until(job):
-    """Wait for what `touches` makes."""
+    """Wait for what `touches` makes, for however long it takes: a case that says nothing for a minute is ended."""
     while not Path(job.case.params["path"]).exists():
+        say(Phase(what="time", suite=job.case.suite, case_key=job.case.key))
         time.sleep(0.05)
     done(job)
 

@@ -4,7 +4,6 @@ import os
 import secrets
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -12,9 +11,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 
 from ports import free_port
-from ray_processes import session, started
+from ray_processes import START, session, started
 
-_START = (sys.executable, "-u", "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats")
 _SIZE = (f"--object-store-memory={128 << 20}", "--num-gpus=0")
 
 
@@ -34,12 +32,12 @@ class Nodes:
     def add_head(self, cpus: int = 0) -> None:
         """At the port, with nothing of an earlier head."""
         made = mkdtemp(dir=self.folder, prefix="h")
-        head = [*_START, "--head", f"--port={self.port}", f"--num-cpus={cpus}", *_SIZE, "--include-dashboard=false"]
+        head = [*START, "--head", f"--port={self.port}", f"--num-cpus={cpus}", *_SIZE, "--include-dashboard=false"]
         self.joined["head"] = started([*head, f"--temp-dir={made}"], self.environment)
 
     def add(self, name: str, *options: str, **extra: str) -> None:
         """A node of one CPU, unless `options` say otherwise; `extra` is part of the environment of its workers."""
-        command = [*_START, f"--address={self.address}", "--num-cpus=1", *_SIZE, f"--node-name={name}", *options]
+        command = [*START, f"--address={self.address}", "--num-cpus=1", *_SIZE, f"--node-name={name}", *options]
         environment = {**self.environment, "NVIDIA_FAKE_CPU": name, **extra}
         self.joined[name] = started(command, environment)
 
