@@ -75,32 +75,15 @@ class Execution:
 
         StoppedError where somebody cancelled the run or its time is up: what was measured is kept, as after Ctrl-C.
         """
-        options = self.run.options
         try:
-            with (
-                self.store.own(self.run.uid) as self._keep_owning,
-                Pool(
-                    address=address,
-                    want=options.device,
-                    trees=self.trees.archives,
-                    suite_paths=options.suite_paths,
-                    methods=options.methods,
-                    seed=options.seed,
-                    case_timeout_s=options.case_timeout_s,
-                    gives_way=options.sweep is not None,
-                ) as pool,
-            ):
-                self._admit(pool)
-                pairs = self._begin()
-                if pairs is None:
+            with self.store.own(self.run.uid) as self._keep_owning:
+                if not self._take_up():
                     return False
-                first_rounds = range(1, options.rounds + 1)
-                turns = plan.other_devices_first(pairs, self.devices, {}) if self.spread else {}
-                self._run_jobs(pool, "measure", self._left(pairs, first_rounds, turns))
-                findings = self.suspected or self._judge(pairs, first_rounds)
-                if self.history is not None:
-                    self._ask_history(pairs, self._summaries(pairs, first_rounds))
-                self.findings = self._confirm(pool, pairs, findings)
+                with self._pool(address) as pool:
+                    if not self._all_rounds(pool):
+                        return False
+                self.finish()
+                return True
         except (KeyboardInterrupt, SystemExit, StoppedError):  # the second is SIGTERM
             if self._begun:
                 self._interrupt()
@@ -110,8 +93,41 @@ class Execution:
                 raise
             self._interrupt()
             raise PoolError(f"{error}; what was measured is kept: {goes_on(self.run)} goes on") from error
-        self.summaries = self._summaries(pairs, range(1, 1 + options.rounds + options.confirm_rounds))
-        self.finish()
+
+    def _take_up(self) -> bool:
+        """What another sweep began of this run since it was planned is gone on with; False where it is complete."""
+        if self.run.options.sweep is None or (state := self.store.state(self.run.uid)) is None:
+            return True
+        self.run = self.store.load_run(self.run.uid).run
+        self.problems = list(self.run.problems)
+        return state != "complete"
+
+    def _pool(self, address: str | None) -> Pool:
+        options = self.run.options
+        return Pool(
+            address=address,
+            want=options.device,
+            trees=self.trees.archives,
+            suite_paths=options.suite_paths,
+            methods=options.methods,
+            seed=options.seed,
+            case_timeout_s=options.case_timeout_s,
+            gives_way=options.sweep is not None,
+        )
+
+    def _all_rounds(self, pool: Pool) -> bool:
+        """False where everything is known."""
+        self._admit(pool)
+        if (pairs := self._begin()) is None:
+            return False
+        first_rounds = range(1, self.run.options.rounds + 1)
+        turns = plan.other_devices_first(pairs, self.devices, {}) if self.spread else {}
+        self._run_jobs(pool, "measure", self._left(pairs, first_rounds, turns))
+        findings = self.suspected or self._judge(pairs, first_rounds)
+        if self.history is not None:
+            self._ask_history(pairs, self._summaries(pairs, first_rounds))
+        self.findings = self._confirm(pool, pairs, findings)
+        self.summaries = self._summaries(pairs, range(1, first_rounds.stop + self.run.options.confirm_rounds))
         return True
 
     def _interrupt(self) -> None:

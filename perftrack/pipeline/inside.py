@@ -111,9 +111,7 @@ def _one(item: Item, store: Store, talk: LogTalk, until: float) -> None:
     run = item.run
     of: Known = frozenset()
     if run.options.sweep is not None:  # others may have been at it since it was shipped
-        if (state := store.state(run.uid)) is not None:
-            run = store.load_run(run.uid).run
-        if state == "complete":
+        if store.state(run.uid) == "complete":
             talk.say(_stored(run))
             return
         of = known(store, run.repo, run.head.sha)

@@ -11,8 +11,8 @@ import pytest
 from sweep_builders import B200, CPU, H200, SUITE, Cards, Head, Quiet
 
 from perftrack.errors import PoolError, StoreError, UsageError
-from perftrack.model import Status
-from perftrack.pipeline import execution, outside
+from perftrack.model import Run, RunOptions, Status, SweepPart
+from perftrack.pipeline import execution, inside, outside
 from perftrack.pipeline import submit as submissions
 from perftrack.pipeline import sweep as sweeps
 from perftrack.pipeline.parcel import ENDED, Ended
@@ -259,6 +259,35 @@ def test_two_sweeps_that_leave_the_same_commits_to_a_cluster_measure_them_once(w
     assert len(re.findall("^stored ", logs[1], re.MULTILINE)) == 4
     assert {run.uid for run in world.runs()} == set(first)
     assert ended(logs[1]) == Ended(code=0)
+
+
+@pytest.mark.parametrize(("state", "jobs"), [("interrupted", 2), ("complete", 0)])
+def test_a_run_that_another_process_begins_while_a_job_prepares_it_is_that_ones(world, head, monkeypatch, state, jobs):
+    """It has its own seed, and the job measures what it left."""
+    made, collect = head(at_once=False), inside.collect
+    report = world.sweep(device=EACH[0], detach=True, address=Head.address)
+
+    def prepare(head, *trees):
+        (planned,) = report.commits
+        options = RunOptions(device=EACH[0], rounds=1, seed=5, sweep=SweepPart(name="nightly", commits=(head.sha,)))
+        other = Run(
+            uid=planned.run,
+            repo=world.repo.root.name,
+            head=head,
+            base=None,
+            base_note="",
+            options=options,
+            started_us=1,
+        )
+        world.store.begin_run(other)
+        world.store.finish_run(other.uid, state=state, finished_us=2, summaries=[], findings=[])
+        return collect(head, *trees)
+
+    monkeypatch.setattr(inside, "collect", prepare)
+    (log,) = made.work()
+    assert ended(log) == Ended(code=0)
+    assert len(world.cards.jobs) == jobs
+    assert [(run.state, run.options.seed, run.started_us) for run in world.runs()] == [("complete", 5, 1)]
 
 
 def test_a_job_at_the_head_goes_on_where_another_one_measures_and_where_a_class_is_not_there(world, head):
