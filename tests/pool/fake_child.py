@@ -28,7 +28,8 @@ def raw(data):
 
 def report(backend):
     visible = os.environ["CUDA_VISIBLE_DEVICES"]
-    name = "FakeGPU-1G" if backend == "cuda" else "cpu-fake-2c"
+    larger = "two-classes" in sys.argv and visible == "1"
+    name = f"FakeGPU-{2 if larger else 1}G" if backend == "cuda" else "cpu-fake-2c"
     busy = os.environ.get("NVIDIA_FAKE_BUSY") == visible and backend == "cuda"
     once = os.environ.get("NVIDIA_FAKE_BUSY_ONCE")
     if once and order.jobs and not Path(once).exists():

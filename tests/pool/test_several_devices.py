@@ -67,6 +67,25 @@ def test_both_cards_work_and_each_case_stays_on_one_unless_told_otherwise(pool, 
     assert {one.device_uuid for one in results["slow"]} == {"GPU-1"}
 
 
+def test_cards_of_two_classes_work_at_once_each_on_what_is_meant_for_it(joined, fake_child, make_job, tmp_path):
+    """Each waits for the other, in both directions."""
+    first, second = str(tmp_path / "first"), str(tmp_path / "second")
+    asked = {
+        "FakeGPU-1G": [("until", first), ("touches", second)],
+        "FakeGPU-2G": [("touches", first), ("until", second)],
+    }
+    jobs = [
+        make_job(what, suite=name, backend="cuda", device_class=name, path=path)
+        for name, pairs in asked.items()
+        for what, path in pairs
+    ]
+    with make_pool((*fake_child, "two-classes"), address=joined, want="") as pool:
+        ended = [event for event in pool.run(jobs) if isinstance(event, JobResult)]
+    assert {one.status for one in ended} == {Status.OK}, ended
+    found = sorted((one.device_class, one.suite, one.device_uuid) for one in ended)
+    assert found == [("FakeGPU-1G", "FakeGPU-1G", "GPU-0")] * 2 + [("FakeGPU-2G", "FakeGPU-2G", "GPU-1")] * 2
+
+
 def test_a_card_on_which_most_cases_are_disturbed_is_left_and_they_are_measured_on_the_other(pool, make_job):
     jobs = [make_job("disturbed", backend="cuda", i=i) for i in range(8)]
     results, notes = run(pool, jobs)
