@@ -13,6 +13,7 @@ from perftrack.model import Backend, Job, JobResult, Method, Status
 from perftrack.pool.blame import DEVICE_ERRORS, Ending, History, Party, classify, decide, describe
 from perftrack.pool.child_process import Limits
 from perftrack.pool.giving_way import changes
+from perftrack.pool.health import OFF, Canaries
 from perftrack.pool.inbox import Answer, Inbox
 from perftrack.pool.lease import CardEvent, Doing, Finished, Lease, Lost, Named
 from perftrack.pool.membership import Membership
@@ -71,6 +72,7 @@ class Dispatcher:
         self._checked_s = 0.0
         self._waiting = Waiting()
         self._histories: dict[tuple[str, str, str, int], History] = {}
+        self._canaries = Canaries()
 
     def run(self, jobs: Iterable[Job]) -> None:
         """Do all jobs; every attempt is emitted as a Result, the end as Drained."""
@@ -230,7 +232,8 @@ class Dispatcher:
 
     def _finish(self, worker: Worker, job: Job, result: JobResult, cuda_error: int) -> None:
         self._emit(Result(result=result))
-        if result.status is Status.UNSTABLE:
+        off = self._canaries.off(result, job.case.backend)
+        if result.status is Status.UNSTABLE or (off and result.status is Status.OK):
             worker.disturbed.append(job)
         if result.status not in {Status.FAILED, Status.INFRA}:
             return
@@ -301,7 +304,11 @@ class Dispatcher:
         self._waiting.again(disturbed, avoid=worker.uuid, alone=False)
         of = len(worker.lease.jobs) if worker.lease else 0
         others = any(other.fits(disturbed) for other in self._workers if other is not worker)
-        text = f"{len(disturbed)} of {of} cases were disturbed (clock, power, or other work on the device)"
+        limit = f"{100 * OFF[disturbed[0].case.backend]:g} %"
+        text = (
+            f"{len(disturbed)} of {of} cases were disturbed (clock, power, other work on the device, "
+            f"or a canary more than {limit} slower than on another one of its class)"
+        )
         if others and len(disturbed) >= _MANY and len(disturbed) > of / 2:
             self._hold(worker, f"{text}; they are measured again on another one")
         else:

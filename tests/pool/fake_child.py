@@ -60,7 +60,7 @@ def measured(side="head", variant="fused", status=Status.OK, samples=(1e-3, 1.1e
     return Measurement(side=side, variant=variant, status=status, samples_s=samples, blocks=(0,) * len(samples))
 
 
-def done(job, status=Status.OK, message="", cuda_error=0, measurements=None, intrusion=""):
+def done(job, status=Status.OK, message="", cuda_error=0, measurements=None, intrusion="", canary_s=()):
     result = JobResult(
         suite=job.case.suite,
         case_key=job.case.key,
@@ -72,6 +72,7 @@ def done(job, status=Status.OK, message="", cuda_error=0, measurements=None, int
         device_uuid=hello.device.uuid,
         environment=hello.environment,
         measurements=measurements or (measured(status=status),),
+        canary_s=canary_s,
     )
     say(Done(result=result, cuda_error=cuda_error, intrusion=intrusion))
 
@@ -195,7 +196,15 @@ def told(job):
     )
 
 
+def copies(job):
+    """The first card copies more slowly than the others, in most blocks."""
+    time.sleep(0.02)
+    slow = 1.06e-4 if os.environ["CUDA_VISIBLE_DEVICES"] == "0" else 1e-4
+    done(job, canary_s=(slow, slow, 1e-4))
+
+
 KERNELS = {
+    "copies": copies,
     "told": told,
     "segv": lambda _: os.kill(os.getpid(), signal.SIGSEGV),
     "abort": lambda _: os.abort(),
