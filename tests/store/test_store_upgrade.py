@@ -16,12 +16,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 import sqlalchemy as sa
 import store_builders as build
 import store_process
 from click.testing import CliRunner
+from pandas.testing import assert_frame_equal
 
 import perftrack
 from perftrack.cli.app import app
@@ -29,6 +31,7 @@ from perftrack.errors import SchemaOutdatedError, StoreError
 from perftrack.model import Accuracy, Method, Status, Verdict
 from perftrack.store import Store, address, migrate, schema
 from perftrack.store.door import Door
+from perftrack.store.frames import Database
 
 DATA = Path(__file__).parents[1] / "data"
 UID = build.run().uid
@@ -189,6 +192,39 @@ def test_down_to_an_old_schema_and_up_again_keeps_every_row(empty_url: str, tmp_
     _upgrade(old)
     assert _rows(old) == after
     assert (before == after) == (of == "0005")  # 0006 has another view of the same rows
+
+
+def _deliver_again(old: Store, fresh: Store) -> None:
+    """All runs of a store, oldest first, as if they were only now written."""
+    for entry in reversed(old.runs()):
+        stored = old.load_run(entry.run.uid)
+        uid, cases = stored.run.uid, {case.key: case for case in stored.cases}
+        devices = {one.uuid: one for one in stored.devices} | {"": stored.devices[0]}  # "": it was lost at once
+        fresh.begin_run(msgspec.structs.replace(stored.run, state="running", finished_us=None))
+        for attempt, _ in old.attempts(uid):
+            fresh.add_job(uid, cases[attempt.case_key], attempt, devices[attempt.device_uuid])
+        assert stored.run.finished_us is not None
+        fresh.finish_run(
+            uid,
+            state=stored.run.state,
+            finished_us=stored.run.finished_us,
+            summaries=stored.summaries,
+            findings=stored.findings,
+        )
+
+
+@pytest.mark.parametrize("of", schema.REVISIONS)
+def test_a_store_built_by_upgrades_says_what_a_fresh_one_says(empty_url: str, tmp_path: Path, of: str) -> None:
+    old, fresh = _filled(empty_url, tmp_path, of), str(tmp_path / "fresh.db")
+    if of != migrate.HEAD:
+        _upgrade(old)
+    with Store.open(old) as upgraded, Store.open(fresh) as new:
+        _deliver_again(upgraded, new)
+        one, other = Database(upgraded), Database(new)
+        expired = upgraded.kept(UID)  # what is left of samples that have expired can only be upgraded
+        for name in ("results", "speedups", "runs", "devices", "latest", *(() if expired else ("rounds",))):
+            assert_frame_equal(getattr(one, name)(), getattr(other, name)(), obj=name, check_exact=True)
+        assert new.load_run(UID) == upgraded.load_run(UID)
 
 
 def test_a_file_is_copied_before_it_is_upgraded(tmp_path: Path) -> None:
