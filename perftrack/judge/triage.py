@@ -4,8 +4,10 @@ Nothing here is red: a suspicion is measured again side by side with an earlier 
 """
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Literal, NamedTuple, Self
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -14,6 +16,7 @@ from perftrack.judge.cards import level_cards
 from perftrack.judge.history import change_points
 from perftrack.judge.shrinkage import CommonNoise, common_noise
 
+Card = TypeVar("Card", bound=Hashable)
 Reading = Literal["lower", "higher", "creeping", "usual", "unknown"]
 
 _FALSE_SHARE = 0.05
@@ -30,6 +33,7 @@ _LARGEST_EXPONENT = 700.0
 """exp() of more overflows."""
 _WINDOW = 10
 """Values of the best-known level, and of the current one beside it."""
+_FEWEST_TOGETHER = 3
 _EXACT = 1e-9
 """A logarithmic change below it is a rounding error of sums."""
 
@@ -50,6 +54,38 @@ class Triage(NamedTuple):
     limit: float
     p_value: float
     against: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A card whose series moved together: so many `of` those with a known past, by `change` in the middle."""
+
+    reading: Literal["lower", "higher"]
+    count: int
+    of: int
+    change: float
+
+
+def moved_together(told: Iterable[tuple[Card, Triage]]) -> dict[Card, Moved]:
+    """By card: where most of its series stand out in one direction, three at least, and none in the other.
+
+    `told`: the card and the answer of each series of a run. That is what a card does whose state has changed; but also
+    a change of something that all cases share, which only measuring both sides on it tells apart.
+    """
+    by_card: dict[Card, list[Triage]] = {}
+    for card, one in told:
+        if one.reading != "unknown":
+            by_card.setdefault(card, []).append(one)
+    found: dict[Card, Moved] = {}
+    for card, known in by_card.items():
+        standing_out = [one for one in known if one.reading in ("lower", "higher")]
+        directions = {one.reading for one in standing_out}
+        if len(standing_out) < _FEWEST_TOGETHER or 2 * len(standing_out) <= len(known) or len(directions) > 1:
+            continue
+        reading: Literal["lower", "higher"] = "higher" if "higher" in directions else "lower"
+        change = median(one.change for one in standing_out)
+        found[card] = Moved(reading, len(standing_out), len(known), change)
+    return found
 
 
 class Past:

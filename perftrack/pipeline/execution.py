@@ -18,7 +18,7 @@ from perftrack.judge.summary import summarize
 from perftrack.judge.value import Finding, Summary
 from perftrack.model import Case, Device, Job, JobResult, Method, Run, Side, Verdict
 from perftrack.pipeline import plan
-from perftrack.pipeline.past import History, Told
+from perftrack.pipeline.past import History, Told, moved_devices
 from perftrack.pipeline.plan import Pair
 from perftrack.pipeline.talk import Talk
 from perftrack.pipeline.trees import Trees
@@ -151,15 +151,14 @@ class Execution:
 
     def _begin(self) -> list[Pair] | None:
         """Plan the run and store that it began, or goes on; None where everything is known."""
-        options = self.run.options
-        pairs = plan.pairs(self.trees, options, self.devices)
+        pairs, options = plan.pairs(self.trees, self.run.options, self.devices), self.run.options
         if not pairs and not self.trees.problems:
             raise IncompleteError(self._nothing())
         unknown = [pair for pair in pairs if not self._is_known(pair)]
         if pairs and not unknown:
             return None
-        planned = len(plan.jobs(unknown, range(1, options.rounds + 1), set()))
-        self.run = msgspec.structs.replace(self.run, expected_jobs=planned)
+        planned = plan.jobs(unknown, range(1, options.rounds + 1), set())
+        self.run = msgspec.structs.replace(self.run, expected_jobs=len(planned))
         if not self.store.begin_run(self.run):
             self.store.reopen(self.run.uid)
         self._begun = True
@@ -283,6 +282,7 @@ class Execution:
         if self.history is not None and self.run.base is not None and self.run.options.confirm_rounds:
             cases = {pair.identity: pair.head for pair in pairs if pair.head is not None}
             self.told = self.history.ask(summaries, cases)
+            self.problems += [text for text in moved_devices(self.told, summaries) if text not in self.problems]
 
     def _confirm(self, pool: Pool, pairs: Sequence[Pair], findings: list[Finding]) -> list[Finding]:
         """Look again at suspects, in fresh rounds only; for what is broken one will do, unless it is fine there."""

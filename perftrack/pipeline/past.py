@@ -7,7 +7,7 @@ from functools import cached_property
 from perftrack.declare import NEVER_GATED
 from perftrack.judge.confirm import Key
 from perftrack.judge.life import CaseId, Kind, Regression
-from perftrack.judge.triage import Past, Triage, triage
+from perftrack.judge.triage import Past, Triage, moved_together, triage
 from perftrack.judge.value import Summary
 from perftrack.model import Case, Method, Revision, Run, Status
 from perftrack.store import Store
@@ -28,6 +28,27 @@ class Told:
     def stands_out(self) -> bool:
         """From the current level. What creeps is measured beside an older commit than base."""
         return self.triage.reading in ("higher", "lower")
+
+
+def moved_devices(told: Mapping[Key, Told], summaries: Iterable[Summary]) -> list[str]:
+    """A sentence for each device whose cases moved together, unless those of the others of its class did so too."""
+    devices = {
+        (one.suite, one.case_key, one.device_class, one.variant): (one.device_class, one.device_uuid)
+        for one in summaries
+        if one.side == "head"
+    }
+    moved = moved_together((devices[name], one.triage) for name, one in told.items())
+    said: list[str] = []
+    for (device_class, uuid), how in moved.items():
+        others = {other for other in devices.values() if other[0] == device_class and other[1] != uuid}
+        if others and others <= set(moved):
+            continue
+        word = "slower" if how.reading == "higher" else "faster"
+        said.append(
+            f"device {uuid} ({device_class}): {how.count} of {how.of} series with a past are {word} than that, by "
+            f"{100 * abs(how.change):.1f} % in the middle; the second look tells the card's change from the code's"
+        )
+    return said
 
 
 @dataclass

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perftrack.judge.shrinkage import common_noise
-from perftrack.judge.triage import Past, Triage, triage
+from perftrack.judge.triage import Moved, Past, Triage, moved_together, triage
 
 Pasts = dict[Hashable, list[float]]
 Heads = dict[Hashable, float]
@@ -113,3 +113,29 @@ def test_common_noise_finds_the_variance_and_how_alike_the_series_are() -> None:
     assert drawn.variance == pytest.approx(4.0, rel=0.15)
     assert drawn.degrees == pytest.approx(6, rel=0.25)
     assert common_noise([(1.0, 3), (1.0, 3)]).moderated(9.0, 4) == (9.0, 4)
+
+
+def readings(*words: str, change: float = 0.03) -> list[Triage]:
+    return [Triage(word, change, 0.01, 0.001) for word in words]
+
+
+def test_a_card_moved_where_most_of_its_series_stand_out_in_one_direction() -> None:
+    told = [("a", one) for one in readings("higher", "higher", "usual", "unknown", "unknown")]
+    told += [("a", Triage("higher", 0.09, 0.01, 0.001))]
+    told += [("b", one) for one in readings("usual", "usual", "higher", "usual")]
+    told += [("c", one) for one in readings("lower", "lower", "lower", change=-0.02)]
+    assert moved_together(told) == {"a": Moved("higher", 3, 4, 0.03), "c": Moved("lower", 3, 3, -0.02)}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("higher", "higher"),
+        ("higher", "higher", "higher", "usual", "usual", "usual"),
+        ("higher", "higher", "higher", "higher", "lower"),
+        ("creeping", "creeping", "creeping"),
+        ("unknown", "unknown", "unknown"),
+    ],
+)
+def test_few_or_half_or_both_ways_is_not_together(words: tuple[str, ...]) -> None:
+    assert moved_together([("a", one) for one in readings(*words)]) == {}

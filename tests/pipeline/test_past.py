@@ -6,9 +6,10 @@ import pytest
 from life_builders import ADD, CLASS, DRIVER, SUB, World, case, finding, timed
 
 from perftrack.judge.life import State
+from perftrack.judge.triage import Triage
 from perftrack.judge.value import Summary
 from perftrack.model import Environment, Method, Run, RunOptions, Status
-from perftrack.pipeline.past import History
+from perftrack.pipeline.past import History, Told, moved_devices
 from perftrack.store import Store
 
 OTHER_DRIVER = Environment(entries={"driver": "590"})
@@ -135,3 +136,31 @@ def test_marks_enter_the_changes_of_the_history(repo, tmp_path):
         assert told() == []
         world.ack("1", state=State.INFRA)
         assert told() == [(slow, 1)]
+
+
+def head(key, card, device_class=CLASS):
+    return Summary(
+        suite="elementwise", case_key=key, device_class=device_class, device_uuid=card, variant="fused", side="head",
+        environment_digest="", status=Status.OK, time_s=1e-6,
+    )  # fmt: skip
+
+
+def moved(*cases):
+    """What is said of (card, reading) of so many cases."""
+    summaries = [head(f"add[n={number}]", card) for number, (card, _) in enumerate(cases)]
+    told = {
+        ("elementwise", one.case_key, CLASS, "fused"): Told(Triage(reading, 0.031, 0.01, 0.001), None, 9)
+        for one, (_, reading) in zip(summaries, cases, strict=True)
+    }
+    return moved_devices(told, summaries)
+
+
+def test_a_device_whose_cases_moved_together_is_named():
+    (said,) = moved(*[("GPU-a", "higher")] * 3, ("GPU-a", "usual"), *[("GPU-b", "usual")] * 2)
+    assert said.startswith(f"device GPU-a ({CLASS}): 3 of 4 series with a past are slower than that, by 3.1 % in the")
+    (alone,) = moved(*[("GPU-a", "lower")] * 3)
+    assert "3 of 3 series with a past are faster than that" in alone
+
+
+def test_where_all_devices_of_a_class_moved_it_is_no_device():
+    assert moved(*[("GPU-a", "higher")] * 3, *[("GPU-b", "higher")] * 3) == []
