@@ -38,10 +38,11 @@ def moved_devices(told: Mapping[Key, Told], summaries: Iterable[Summary]) -> lis
         if one.side == "head"
     }
     moved = moved_together((devices[name], one.triage) for name, one in told.items())
+    readings = {devices[name]: None for name in told} | {device: how.reading for device, how in moved.items()}
     said: list[str] = []
     for (device_class, uuid), how in moved.items():
-        others = {other for other in devices.values() if other[0] == device_class and other[1] != uuid}
-        if others and others <= set(moved):
+        others = [reading for other, reading in readings.items() if other[0] == device_class and other[1] != uuid]
+        if others and set(others) == {how.reading}:
             continue
         word = "slower" if how.reading == "higher" else "faster"
         said.append(

@@ -1,7 +1,7 @@
 """Whether a card is as fast as the others of its class, by the canary: the copy that every block of a case holds."""
 
 import statistics
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Mapping
 
 from perftrack.model import Backend, JobResult
@@ -21,18 +21,19 @@ class Canaries:
     """The canaries of a run. The index of a card is the fastest median of the other cards of its class."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, dict[str, deque[float]]] = defaultdict(dict)
+        self._seen: dict[str, deque[float]] = {}
+        self._medians: dict[str, dict[str, float]] = {}
+        """Seconds by class and card, of cards that have done enough: worked out once a job, since cards may be many."""
 
     def off(self, result: JobResult, backend: Backend) -> bool:
         """Take a job into account; whether its card was off its index, which takes other cards to tell."""
         if not result.canary_s:
             return False
-        cards = self._seen[result.device_class]
-        took_s = statistics.median(result.canary_s)
-        cards.setdefault(result.device_uuid, deque(maxlen=_LATEST)).append(took_s)
-        others = [
-            statistics.median(seconds)
-            for uuid, seconds in cards.items()
-            if uuid != result.device_uuid and len(seconds) >= _ENOUGH
-        ]
-        return bool(others) and took_s > (1 + OFF[backend]) * min(others)
+        took_s, card = statistics.median(result.canary_s), result.device_uuid
+        seen = self._seen.setdefault(card, deque(maxlen=_LATEST))
+        seen.append(took_s)
+        medians = self._medians.setdefault(result.device_class, {})
+        if len(seen) >= _ENOUGH:
+            medians[card] = statistics.median(seen)
+        index = min((median_s for other, median_s in medians.items() if other != card), default=took_s)
+        return took_s > (1 + OFF[backend]) * index

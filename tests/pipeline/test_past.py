@@ -164,3 +164,4 @@ def test_a_device_whose_cases_moved_together_is_named():
 
 def test_where_all_devices_of_a_class_moved_it_is_no_device():
     assert moved(*[("GPU-a", "higher")] * 3, *[("GPU-b", "higher")] * 3) == []
+    assert len(moved(*[("GPU-a", "higher")] * 3, *[("GPU-b", "lower")] * 3)) == 2
