@@ -125,7 +125,8 @@ class Execution:
         self._run_jobs(pool, "measure", self._left(pairs, first_rounds, turns))
         findings = self.suspected or self._judge(pairs, first_rounds)
         if self.history is not None:
-            self._ask_history(pairs, self._summaries(pairs, first_rounds))
+            self._ask_history(pairs, heads := self._summaries(pairs, first_rounds))
+            self.problems += [text for text in moved_devices(self.told, heads) if text not in self.problems]
         self.findings = self._confirm(pool, pairs, findings)
         self.summaries = self._summaries(pairs, range(1, first_rounds.stop + self.run.options.confirm_rounds))
         return True
@@ -282,7 +283,6 @@ class Execution:
         if self.history is not None and self.run.base is not None and self.run.options.confirm_rounds:
             cases = {pair.identity: pair.head for pair in pairs if pair.head is not None}
             self.told = self.history.ask(summaries, cases)
-            self.problems += [text for text in moved_devices(self.told, summaries) if text not in self.problems]
 
     def _confirm(self, pool: Pool, pairs: Sequence[Pair], findings: list[Finding]) -> list[Finding]:
         """Look again at suspects, in fresh rounds only; for what is broken one will do, unless it is fine there."""
