@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # the environment is new and read by many processes: let Python keep what it compiled
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-faults lint format bench bench-detector bench-kill bench-pool bench-pool-scale bench-store bench-web docs soak lock clean venv
+.PHONY: demo test test-faults lint format bench bench-detector bench-kill bench-pool bench-pool-scale bench-repeat bench-store bench-web docs soak lock clean venv
 
 venv: $(STAMP)
 
@@ -48,6 +48,9 @@ bench: venv  ## perftrack's own hot paths
 
 bench-detector: venv  ## what the history detector finds and misses, seeds 11 to 14 (SEEDS="21 22" for others)
 	$(BIN)/python tests/bench/detector_scores.py $(SEEDS)
+
+bench-repeat: venv  ## how medians repeat over ROUNDS whole rounds of all suites, each a fresh process; goes on in FOLDER
+	$(BIN)/python tests/bench/repeatability.py run $(or $(FOLDER),build/repeat) --rounds $(or $(ROUNDS),10)
 
 bench-store: venv  ## the store at ROWS rows on SQLite and PostgreSQL, each figure beside its bound; FOLDER keeps what was filled
 	$(BIN)/python tests/bench/store_scale.py --rows $(or $(ROWS),1000000) $(if $(FOLDER),--folder $(FOLDER))

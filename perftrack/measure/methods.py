@@ -10,8 +10,9 @@ _CUDA = Method(
     # less than they move from process to process; more processes tell more than longer ones
     timed_s=0.1,
     warmup_s=0.1,
-    # where arrays lie moves a kernel by up to 0.5 %: of twelve places the mean moves half as much as of four
-    sets=12,
+    # where arrays lie moves a kernel by 0.1 to 0.6 % (standard deviation over sets; attention over a long cache by
+    # 1 %), and the median of a round by that ÷ √sets; more than 32 would fill half of the memory in most cases
+    sets=32,
 )
 _CPU = Method(
     timer="host",

@@ -24,6 +24,8 @@ from perftrack.model import Job, Method, Side, Status
 _GIB = 1 << 30
 _USABLE = 0.85
 """Share of the free memory that sets and checking may take; the rest is for temporaries of the timed code."""
+_COMFORTABLE = 0.5
+"""Share that more than the fewest sets may take: with 85 % full, checking one of them sometimes found no memory."""
 _MORE_TO_CHECK = 1.2
 """Another set's check may take more: what is free is in pieces by then."""
 
@@ -142,15 +144,19 @@ class Preparation:
             return
         to_check = int(_MORE_TO_CHECK * (self.engine.held_bytes() - held))
         wanted = sets_wanted(method, self.engine.rotation_bytes, self.set_bytes)
-        possible = 1 + max(0, int(_USABLE * self.engine.free_bytes()) - to_check) // max(1, took)
+        possible = self._sets_in(_USABLE, took, to_check)
         if possible < min(MIN_SETS, wanted):
             self._too_large(took + to_check)
             return
-        for index in range(1, min(wanted, possible)):
+        for index in range(1, min(wanted, possible, max(MIN_SETS, self._sets_in(_COMFORTABLE, took)))):
             self.make_inputs(index)
             self.build(index)
         for made in self.alive():
             self._note_resources(made)
+
+    def _sets_in(self, share: float, took: int, to_check: int = 0) -> int:
+        """The first, and how many more of `took` bytes fit that share of the free memory beside `to_check`."""
+        return 1 + max(0, int(share * self.engine.free_bytes()) - to_check) // max(1, took)
 
     def _bytes_of_first(self) -> int:
         """Of the baseline, as a rule: the first that could be built."""

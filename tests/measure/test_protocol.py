@@ -357,6 +357,17 @@ def test_the_mix_is_the_nearest_that_is_measured(reads, writes, mix):
     assert mix_of(Traffic(read_bytes=reads * 1024, write_bytes=writes * 1024)) == mix
 
 
+OF_A_SET = 2 * 3 * 4 * 4096
+"""Input and two outputs of `doubled`, and as much for what cannot be seen."""
+
+
+@pytest.mark.parametrize(("sets_that_fit", "made"), [(60, 8), (12.5, 7), (9.5, 5), (1.5, 2)])
+def test_sets_take_half_of_the_memory_unless_two_need_more(sets_that_fit, made):
+    engine = ScriptedEngine()
+    engine.free = int(sets_that_fit * OF_A_SET)
+    assert carry_out(engine, msgspec.structs.replace(METHOD, sets=8)).result.sets == made
+
+
 def test_memory_that_checking_takes_is_left_free():
     mib = 1 << 20
     engine = ScriptedEngine()
@@ -365,9 +376,8 @@ def test_memory_that_checking_takes_is_left_free():
         engine.held = 100 * mib  # the float64 of everything
         return x * 2
 
-    of_a_set = 2 * 3 * 4 * 4096  # input and two outputs, and as much for what cannot be seen
     method = msgspec.structs.replace(METHOD, sets=8)
-    engine.free = int((120 * mib + 3.5 * of_a_set) / 0.85)
+    engine.free = int((120 * mib + 3.5 * OF_A_SET) / 0.85)
     assert carry_out(engine, method, reference).result.sets == 4
     engine.free, engine.held = 130 * mib, 0
     result = carry_out(engine, method, reference).result
