@@ -39,7 +39,7 @@ FEWEST_ROUNDS = 3
 LIMITS = (0.0025, 0.005)
 LONG_S = 15e-6
 NOT_COMPILED_BESIDE_OTHERS = ("relu_huge",)
-"""It has no kernel of its own, and takes half of the memory."""
+"""Its kernels are those of other cases, and it takes half of the memory."""
 
 
 def say(text: str) -> None:
